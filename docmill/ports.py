@@ -58,7 +58,12 @@ class ObjectStore(Protocol):
         ...
 
     async def put(
-        self, bucket: str, key: str, source: Path | bytes, *, content_type: str | None = None,
+        self,
+        bucket: str,
+        key: str,
+        source: Path | bytes,
+        *,
+        content_type: str | None = None,
         metadata: dict[str, str] | None = None,
     ) -> ObjectRef:
         """Store bytes or a file whole; makes the bucket where it is missing."""
@@ -118,7 +123,8 @@ class PageExtractor(Protocol):
     @property
     def fingerprint(self) -> str:
         """Names everything about the engine that changes its answers (models, prompts, code); part of
-        extractor_version."""
+        extractor_version.
+        """
         ...
 
     async def extract(self, page: PageInput, document_type: DocumentType) -> Extraction:
