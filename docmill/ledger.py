@@ -244,7 +244,7 @@ class Ledger(Protocol):
     async def claim_documents(
         self, batch_id: UUID, holder: str, limit: int, lease_seconds: float
     ) -> list[DocumentClaim]:
-        """Claim up to ``limit`` readings of the batch that are to be opened (SKIP LOCKED; expired leases count as free)."""
+        """Claim up to ``limit`` readings of the batch that are to be opened (SKIP LOCKED; an expired lease is free)."""
         ...
 
     async def record_opened(self, claim: DocumentClaim, opened: OpenedDocument, *, force: bool = False) -> PageOutcome:
@@ -277,13 +277,13 @@ class Ledger(Protocol):
         ...
 
     async def record_page(self, claim: PageClaim, attempt: Attempt, extraction: Extraction) -> PageOutcome:
-        """Success, in one transaction: attempt, extraction, fields, page status; open failures of the page are closed."""
+        """Success, in one transaction: attempt, extraction, fields, page status; the page's open failures are closed."""
         ...
 
     async def record_page_failure(
         self, claim: PageClaim, attempt: Attempt, failure: Failure, *, retry: bool
     ) -> PageOutcome:
-        """A failed attempt, in one transaction: attempt row, then back to pending (``retry``) or failed with its row."""
+        """A failed attempt, in one transaction: its row, and the page pending again (``retry``) or failed with its row."""
         ...
 
     async def remaining(self, batch_id: UUID) -> Remaining:

@@ -122,9 +122,7 @@ class PageExtractor(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Names everything about the engine that changes its answers (models, prompts, code); part of
-        extractor_version.
-        """
+        """Names all about the engine that changes its answers (models, prompts, code); in extractor_version."""
         ...
 
     async def extract(self, page: PageInput, document_type: DocumentType) -> Extraction:
