@@ -277,13 +277,13 @@ class Ledger(Protocol):
         ...
 
     async def record_page(self, claim: PageClaim, attempt: Attempt, extraction: Extraction) -> PageOutcome:
-        """Success, in one transaction: attempt, extraction, fields, page status; the page's open failures are closed."""
+        """Success, in one transaction: attempt, extraction, fields, page status; closes the page's failures."""
         ...
 
     async def record_page_failure(
         self, claim: PageClaim, attempt: Attempt, failure: Failure, *, retry: bool
     ) -> PageOutcome:
-        """A failed attempt, in one transaction: its row, and the page pending again (``retry``) or failed with its row."""
+        """A failed attempt, in one transaction: its row, the page pending again (``retry``) or failed with its row."""
         ...
 
     async def remaining(self, batch_id: UUID) -> Remaining:
