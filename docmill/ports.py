@@ -101,9 +101,12 @@ class PageImage:
 
 @dataclass(frozen=True, slots=True)
 class PageInput:
-    """What an engine gets to read one page: the picture, what the OCR saw on it, and where it belongs."""
+    """What an engine gets to read one page: the picture, what the OCR saw on it, and where it belongs.
 
-    image: PageImage
+    ``image`` is None for engines that say ``needs_image = False``.
+    """
+
+    image: PageImage | None
     text: PageText
     page_no: int
     page_count: int
@@ -123,6 +126,11 @@ class PageExtractor(Protocol):
     @property
     def fingerprint(self) -> str:
         """Names all about the engine that changes its answers (models, prompts, code); in extractor_version."""
+        ...
+
+    @property
+    def needs_image(self) -> bool:
+        """Whether it looks at the picture itself; pictures are not encoded and carried for engines that do not."""
         ...
 
     async def extract(self, page: PageInput, document_type: DocumentType) -> Extraction:
