@@ -1,0 +1,1 @@
+"""Reading a page's text, marks and ruled tables on a CPU."""
