@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, cos, radians, sin
 from typing import Any
@@ -118,7 +119,7 @@ class Straightening:
     def _mapped(
         self,
         box: Box,
-        matrix: NDArray[np.float64],
+        matrix: NDArray[Any],
         source: tuple[int, int],
         target: tuple[int, int],
         *,
@@ -168,9 +169,7 @@ def on_page(text: PageText, way: Straightening) -> PageText:
     return _rebased(text, way.to_page, (way.width, way.height), way.turned, way.skew)
 
 
-def _rebased(
-    text: PageText, way: Straightening, move: Any, size: tuple[int, int], turned: int, skew: float
-) -> PageText:
+def _rebased(text: PageText, move: Callable[[Box], Box], size: tuple[int, int], turned: int, skew: float) -> PageText:
     return PageText(
         lines=tuple(
             replace(line, box=move(line.box), words=tuple(replace(w, box=move(w.box)) for w in line.words))

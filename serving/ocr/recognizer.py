@@ -173,8 +173,8 @@ class _Orientation:
         block = np.stack(views).transpose(0, 3, 1, 2).astype(np.float32)
         answer = np.asarray(self._run(block)).mean(axis=0)
         best = int(answer.argmax())
-        # Its classes are the degrees counter-clockwise that undo the turn: 0, 90, 180, 270.
-        return (0, 90, 180, 270)[best], float(answer[best])
+        # Its classes are by how much a page was turned clockwise: 0, 90, 180, 270.
+        return (0, 270, 180, 90)[best], float(answer[best])
 
 
 def _places(width: int, height: int) -> list[tuple[int, int]]:
