@@ -23,11 +23,10 @@ FILE_NAME = "docmill.toml"
 CONFIG_VARIABLE = "DOCMILL_CONFIG"
 
 
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS has none
-        return os.cpu_count() or 1
+def cores() -> int:
+    """Cores that this process may use: its affinity where the system has one."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class _Group(BaseModel):
@@ -107,8 +106,8 @@ class PrefectSettings(_Group):
 class PipelineSettings(_Group):
     """``[pipeline]``: how pages are worked on."""
 
-    workers: int = Setting(default_factory=lambda: min(8, _cores() + 1), ge=1, le=256, description="drain tasks a run")
-    processes: int = Setting(default_factory=_cores, ge=1, le=128, description="rendering and OCR processes a run")
+    workers: int = Setting(default_factory=lambda: min(8, cores() + 1), ge=1, le=256, description="drain tasks a run")
+    processes: int = Setting(default_factory=cores, ge=1, le=128, description="rendering and OCR processes a run")
     shard_pages: int = Setting(4, ge=1, le=1000, description="pages a worker claims at a time")
     lease_seconds: float = Setting(60.0, ge=2, description="how long a claim lives without a heartbeat")
     page_deadline_seconds: float = Setting(180.0, gt=0, description="then the page's process is killed")
@@ -148,8 +147,9 @@ class OcrSettings(_Group):
     """``[ocr]``: the OCR engine."""
 
     threads: int = Setting(0, ge=0, le=128, description="of one process; 0: cores divided by processes")
-    orientation: bool = Setting(True, description="find pages that lie on their side or upside down")
-    deskew: bool = Setting(True, description="take out a small slant before reading")
+    backend: Literal["auto", "openvino", "onnxruntime"] = Setting("auto", description="auto: OpenVINO on x86-64")
+    straighten: bool = Setting(True, description="turn pages upright and take out their slant before reading")
+    max_pixels: int = Setting(3_200_000, ge=100_000, description="text is looked for at this scale, read at full scale")
 
 
 class ServingSettings(_Group):

@@ -9,7 +9,7 @@ from pathlib import Path
 from docmill.extraction import PageText
 from docmill.ports import PageImage
 from docmill.rendering import RenderLimits, render_page
-from serving.ocr import OcrOptions, shared_reader
+from serving.ocr.reader import OcrOptions, OcrReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ def view_page(path: Path, media_type: str, page_no: int, options: ViewOptions) -
     began = time.monotonic()
     page = render_page(path, media_type, page_no, options.limits, options.passwords)
     drawn = time.monotonic()
-    text = shared_reader(options.ocr).read(page.image)
+    text = OcrReader(options.ocr).read(page.image)
     seconds = {"render": drawn - began, "ocr": time.monotonic() - drawn}
     return PageView(
         image=page.encode() if options.keep_image else None,
         text=text,
-        width=page.image.width,
-        height=page.image.height,
+        width=page.width,
+        height=page.height,
         dpi=page.dpi,
         seconds=seconds,
         notes=page.notes,

@@ -9,13 +9,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from docmill.extraction import Extraction
 from docmill.failures import DocmillError, Failure, LeaseLost, failure_of
 from docmill.ledger import Attempt, PageClaim, PageOutcome
 from docmill.ports import PageExtractor, PageInput
+from docmill.rendering import RenderLimits
 from docmill.retrying import Step, decide
 from serving.page_reading import PageView, ViewOptions, view_page
 from tasks.claims import HeldClaims, holding
@@ -25,6 +26,7 @@ from tasks.resources import Resources
 
 logger = logging.getLogger(__name__)
 QUEUE_SIZE = 2
+SMALLEST_PIXELS = 1_000_000
 
 
 @dataclass(slots=True)
@@ -119,8 +121,7 @@ async def _view(resources: Resources, extractor: PageExtractor, journey: Journey
     location = f"{claim.ref.bucket}/{claim.ref.key}"
     passwords = settings.passwords_for(location if location.startswith("/") else f"s3://{location}")
     options = ViewOptions(
-        # each further attempt asks less of a page that was too much for its process
-        limits=resources.limits.smaller(claim.attempt_no - 1),
+        limits=_limits_for(resources.limits, claim.attempt_no),
         passwords=passwords,
         ocr=resources.ocr_options,
         keep_image=extractor.needs_image,
@@ -130,6 +131,11 @@ async def _view(resources: Resources, extractor: PageExtractor, journey: Journey
             view_page, path, claim.media_type, claim.page_no, options, deadline_seconds=settings.page_deadline_seconds
         )
     journey.seconds.update(journey.view.seconds)
+
+
+def _limits_for(limits: RenderLimits, attempt_no: int) -> RenderLimits:
+    """Each further attempt asks less of a page that was too much for its process."""
+    return replace(limits, max_pixels=max(SMALLEST_PIXELS, limits.max_pixels >> (attempt_no - 1)))
 
 
 async def _infer(resources: Resources, order: DrainOrder, extractor: PageExtractor, journey: Journey) -> None:

@@ -11,7 +11,7 @@ from docmill.ledger import Ledger
 from docmill.ports import ObjectRef, ObjectStore, PageExtractor
 from docmill.rendering import RenderLimits
 from docmill.settings import Settings
-from serving.ocr import OcrOptions
+from serving.ocr.reader import OcrOptions
 from serving.processes import WorkerPool
 
 
