@@ -126,7 +126,7 @@ class Straightening:
         shrink: bool,
     ) -> Box:
         middle_x, middle_y = box.center
-        x, y, _ = matrix @ np.array([middle_x * source[0], middle_y * source[1], 1.0])
+        x, y, _ = (matrix @ np.array([middle_x * source[0], middle_y * source[1], 1.0])).tolist()
         width, height = box.width * source[0], box.height * source[1]
         # The box's own axes: the upright page's when leaving it, the turned page's when coming back.
         if shrink and self.turned in (90, 270):
