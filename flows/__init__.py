@@ -1,0 +1,1 @@
+"""What runs: Prefect flows, and the composition root that gives them the world."""

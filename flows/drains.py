@@ -54,7 +54,7 @@ def _on_cluster(runner: Any, open_resources: OpenResources, orders: list[DrainOr
 
 
 def _task_runner(name: str) -> Any:
-    """The extra's task runner, with its own defaults (a local cluster; its address by RAY_ADDRESS, DASK_SCHEDULER_ADDRESS).
+    """The extra's task runner with its own defaults: a local cluster, or the one that its environment variables name.
 
     Raises:
         ConfigurationError: the extra is not installed.

@@ -1,0 +1,1 @@
+"""The steps: one verb per file."""
