@@ -1,0 +1,192 @@
+"""Who issued the document: the name at the head of the page and the address below it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from docmill.finding.candidate import Candidate
+from docmill.finding.sheet import Piece, Sheet, joined
+from docmill.normalisation.dates import find_dates
+from docmill.normalisation.text import comparison_form
+
+HEAD_ROWS = 14
+"""Rows from the first text on within which a heading stands."""
+
+_COMPANY = re.compile(
+    r"\b(sdn\.?\s*bhd|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|corporation|company|co\.|gmbh|ag|kg|b\.?v\.?|n\.?v\.?|s\.?a\.?r?\.?l?|"
+    r"s\.?r\.?l|plc|pte|pty|oy|ab|aps|as|enterprise|enterprises|trading|holdings?|industries|restaurant|restoran|"
+    r"kedai|syarikat|perniagaan|store|stores|mart|minimarket|supermarket|hypermarket|bakery|cafe|coffee|hardware|"
+    r"pharmacy|farmasi|clinic|klinik|hotel|services?|stationery|group|international|resources|marketing|"
+    r"confectionery|retail|furniture|motor|auto|books?|shop)\b|公司|酒店|饭店|餐厅|超市|商店|商场|集团|药房|药店",
+    re.IGNORECASE,
+)  # fmt: skip
+_STRONG = re.compile(
+    r"\b(sdn\.?\s*bhd|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|gmbh|b\.v|plc|pte|pty)\b|公司", re.IGNORECASE
+)
+_SUFFIX_ONLY = re.compile(r"^\(?(m\)?\s*)?(sdn\.?\s*bhd|bhd|ltd|limited|llc|inc|gmbh|co\.?,?\s*ltd)\.?$", re.IGNORECASE)
+_OTHER = re.compile(
+    r"^\W*(tax\s*invoice|simplified|invoice|receipt|cash\s*(bill|sale)|bill\b|welcome|thank|tel\b|telephone|phone|fax|gst|sst|"
+    r"vat|roc\b|reg\b|co\.?\s*reg|company\s*(reg|no)|(business|co)\s*reg|email|e-mail|website|http|www\.|date|time|cashier|"
+    r"table|order|inv\b|no\s*of|shopping\s*hours|member|valued|customer|bill\s*to|page\b|original|copy|duplicate|"
+    r"mon\s*-|sun\s*-|operating|business\s*hour|hotline|mobile|h/p|hp\b|licen|formerly|"
+    r"收据|发票|小票|欢迎|电话|日期|单号)|taxinvoice|thank\s*you|@\w+\.\w|\.com\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_STOP = re.compile(
+    r"^\W*(tel\b|te1|1e1|telephone|phone|fax|gst|6st|sst|vat\b|roc\b|tax|invoice|receipt|cash|bill\b|date|e-?mail|website|http|www|"
+    r"company|co\.?\s*reg|reg\b|shopping|order|cashier|table|inv\b|doc|slip|hotline|mobile|member|valued|h/p|"
+    r"mon\s*-|sun\s*-|operating|business|item|description|qty|customer|bill to|iban|bic|kvk|btw|电话|税号|日期|单号)|"
+    r"taxinvoice|@\w+\.\w|\.com\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_ADDRESS = re.compile(
+    r"\b(no\.?\s*\d|lot\b|jalan|jln|ja1an|lorong|lrg|taman|tmn|bandar|kampung|kg\.|persiaran|lebuh|kawasan|seksyen|section|"
+    r"floor|flr|level|ground|block|blk|unit|suite|building|bangunan|wisma|plaza|mall|complex|kompleks|"
+    r"street|st\.|road|rd\b|avenue|ave\b|lane|drive|dr\.|boulevard|blvd|highway|way\b|square|court|"
+    r"straat|weg\b|laan|plein|strasse|straße|platz|rue|via\b|calle|p\.?o\.?\s*box|"
+    r"selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b|"
+    r"[省市区县路街道号楼室]",
+    re.IGNORECASE,
+)  # fmt: skip
+_STARTS_NUMBERED = re.compile(r"^\s*(no\.?\s*)?[A-Z]{0,3}-?\d+[A-Z]?(?:[-/&]\w+)*\s*,", re.IGNORECASE)
+_REGISTRATION = re.compile(
+    r"\s*[\[(]\s*(?:(?:co\.?|reg\.?|company|roc)[^()\[\]]*|"
+    r"[A-Z]{0,3}\s?[-\d]?[\d\- ]{4,}[-\s]?[A-Z0-9]{0,2})\s*[\])].*$|"
+    r"\s+(?:co\.?\s*no|reg\.?\s*no|roc)\b.*$|\s+\d{5,}-?\s?[A-Z]\b.*$",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(r"^[+()\d\s\-/.]{7,}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The issuer and its address, each None where there is none."""
+
+    issuer: Candidate | None
+    address: Candidate | None
+
+
+def _letters(text: str) -> int:
+    return sum(c.isalpha() for c in text)
+
+
+def _is_name(text: str) -> bool:
+    """Whether a head line can be a name: letters prevail and it is nothing else that stands at the head."""
+    letters, digits = _letters(text), sum(c.isdigit() for c in text)
+    if letters < 3 or _OTHER.search(text) or _PHONE.match(text):
+        return (
+            letters == 2
+            and not digits
+            and comparison_form(text).isalpha()
+            and text.isupper()
+            and not _OTHER.search(text)
+        )
+    return digits <= letters and not find_dates(text)
+
+
+def _is_address(text: str) -> bool:
+    if _PHONE.match(text) or _STOP.search(text):
+        return False
+    return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text))
+
+
+def find_heading(sheet: Sheet) -> Heading:
+    """The name at the head of the page (not a logo's scrap, a registration number or a title) and its address."""
+    rows = [joined(row, " ") for row in sheet.rows[: HEAD_ROWS + 4]]
+    names = _name_candidates(rows, sheet)
+    if not names:
+        return Heading(None, _address(rows, -1, sheet))
+    best = max(names, key=lambda at: names[at])
+    piece = _name_piece(rows, best)
+    issuer = Candidate(piece, min(names[best], 0.95), "heading")
+    return Heading(issuer, _address(rows, best, sheet))
+
+
+def _name_candidates(rows: list[Piece], sheet: Sheet) -> dict[int, float]:
+    """Row → how far it can be the issuer's name."""
+    names: dict[int, float] = {}
+    first = True
+    for at, row in enumerate(rows[:HEAD_ROWS]):
+        if _STOP.search(row.text) and names:
+            break
+        if not _is_name(row.text):
+            continue
+        address = _is_address(row.text) and not _STRONG.search(row.text)
+        if address and (names or not _COMPANY.search(row.text)):
+            if names and not _STRONG.search(row.text):
+                # the address has begun: a name further down is not the issuer's, unless it is a company by its form
+                if all(score < 0.8 for score in names.values()) and any(
+                    _STRONG.search(r.text) for r in rows[at : at + 2]
+                ):
+                    continue
+                break
+            continue
+        score = 0.68 if first else 0.5
+        if _STRONG.search(row.text):
+            score += 0.3
+        elif _COMPANY.search(row.text):
+            score += 0.15
+        if row.box.height > 1.35 * sheet.line_height:
+            score += 0.1
+        if _letters(row.text) < 5:
+            score -= 0.15
+        score -= 0.01 * at
+        names[at] = score
+        first = False
+    return names
+
+
+def _name_piece(rows: list[Piece], at: int) -> Piece:
+    """The name's row, joined with the next where a name runs on, without registration numbers."""
+    piece = rows[at]
+    cut = _REGISTRATION.search(piece.text)
+    if cut and cut.start() >= 3:
+        return _stripped(piece.part(0, cut.start()))
+    if at + 1 < len(rows) and _SUFFIX_ONLY.match(_REGISTRATION.sub("", rows[at + 1].text).strip()):
+        following = rows[at + 1]
+        cut = _REGISTRATION.search(following.text)
+        return _stripped(
+            joined([piece, following.part(0, cut.start()) if cut and cut.start() >= 2 else following], " ")
+        )
+    if at and _SUFFIX_ONLY.match(piece.text.strip()) and _is_name(rows[at - 1].text):
+        return _stripped(joined([rows[at - 1], piece], " "))
+    return _stripped(piece)
+
+
+def _stripped(piece: Piece) -> Piece:
+    text = piece.text
+    start = len(text) - len(text.lstrip(" *-=:.,_~"))
+    end = len(text.rstrip(" *-=:,_~"))
+    return piece.part(start, end) if end > start else piece
+
+
+def _address(rows: list[Piece], name_at: int, sheet: Sheet) -> Candidate | None:
+    """The address lines below the name: from the first that looks like one to the first that is something else."""
+    start = next((at for at in range(name_at + 1, min(len(rows), name_at + 9)) if _is_address(rows[at].text)), None)
+    if start is None:
+        return None
+    lines = [rows[start]]
+    for previous, row in zip(rows[start:], rows[start + 1 :], strict=False):
+        gap = row.box.y0 - previous.box.y1
+        far = gap > 1.6 * sheet.line_height
+        if far or _STOP.search(row.text) or _PHONE.match(row.text) or find_dates(row.text) or len(lines) >= 7:
+            break
+        if _REGISTRATION.match(row.text) or not _continues(row.text):
+            if _REGISTRATION.match(row.text):
+                continue
+            break
+        lines.append(row)
+    quality = 0.6 + 0.08 * min(sum(bool(_ADDRESS.search(line.text)) for line in lines), 3)
+    if any(re.search(r"\b\d{5}\b", line.text) for line in lines):
+        quality += 0.08
+    return Candidate(_trimmed(joined(lines)), quality, "below_heading")
+
+
+def _trimmed(piece: Piece) -> Piece:
+    return piece.part(0, len(piece.text.rstrip(" ,;-")))
+
+
+def _continues(text: str) -> bool:
+    """Whether a line can go on with an address: it has letters or a postcode and no sign of a list."""
+    return _letters(text) >= 3 and "=" not in text and not re.match(r"^\(.*\)$", text.strip())

@@ -1,0 +1,240 @@
+"""What was to be paid, by labels, arithmetic and position: receipts and invoices print many amounts called total."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from docmill.document_types import FieldSpec
+from docmill.finding.candidate import Candidate
+from docmill.finding.sheet import Piece, Sheet, joined
+from docmill.normalisation.money import FoundAmount, find_amounts
+from docmill.normalisation.text import comparison_form, lookalike_form
+
+_SUMMARY = re.compile(r"(gst|sst|vat|tax|btw|mwst)(summary|analysis|code|detail|breakdown|rate$)|ratecode|税率汇总")
+_KINDS = (
+    ("change", r"change|^chg|找零|找续|找赎|wechsel|rückgeld|wisselgeld"),
+    (
+        "quantity",
+        r"qty|quantity|itemcount|noofitem|itemscount|totalitem(?!.*disc)|^items?\d*$|件数|总数|数量|^pcs|points?$"
+        r"|balancepoint",
+    ),
+    ("total", r"(total|totai|tota1|amount|amt).*(after|rounded|incl.*round)|rounded(total|amount)|^roundedtotal"),
+    ("rounding", r"round(ing|adj|$|amt)|rndadj|rouding|抹零|舍入"),
+    ("saving", r"disc|saving|saved|voucher|rebate|折扣|优惠|korting|rabatt|rebaja"),
+    (
+        "subtotal",
+        r"su[bg]tot|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto|taxable|zwischensumme|subtota"
+        r"|小计|不含税|合计金额|totalht",
+    ),
+    (
+        "total",
+        r"(total|totai|amt|amount|price).*(in[cd]l|inciu|inclus|with(gst|tax|vat))|incl.*total|totaal.*incl|价税合计"
+        r"|totalttc",
+    ),
+    ("service", r"serv(ice)?ch|svcch|服务费|servicecharge"),
+    ("tax", r"gst|sst|vat|tax|btw|mwst|ust\b|税|tva"),
+    (
+        "total",
+        r"total|totai|tota1|amountdue|amtdue|balancedue|totaldue|payable|nett|grandt|^due$|^topay|totaal|tebetalen"
+        r"|gesamtbetrag|gesamtsumme|summe$|合计|总计|总额|总金额|应付|实付|应收|消费金额",
+    ),
+    (
+        "cash",
+        r"cash|tender|visa|master|amex|card|paid|payment|received|现金|实收|微信|支付宝|debit|credit|maestro|nets$",
+    ),
+)
+"""What a row's amount is, by its label's comparison form; the first that fits decides."""
+
+_BEST = re.compile(r"grand|nett|nettotal|payable|due|after|rounded|tebetalen|topay|价税合计|应付|实付|应收")
+_INCLUSIVE = re.compile(r"in[cd]l|inciu|inclus")
+_LIKE_KINDS = (
+    ("subtotal", lookalike_form("subtotal")),
+    ("total", lookalike_form("total")),
+    ("rounding", lookalike_form("rounding")),
+    ("change", lookalike_form("change")),
+)
+CENT = Decimal("0.01")
+"""Sums may be off by so much: prices are rounded line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmountRow:
+    """A row of print that ends in an amount."""
+
+    kind: str
+    label: str
+    label_pieces: tuple[Piece, ...]
+    piece: Piece
+    amount: Decimal
+    position: int
+    height: float
+
+
+def _kind_of(label: str) -> str:
+    form = comparison_form(label)
+    if not form:
+        return ""
+    for kind, pattern in _KINDS:
+        if re.search(pattern, form):
+            return kind
+    like = lookalike_form(label)
+    return next((kind for kind, start in _LIKE_KINDS if like.startswith(start)), "")
+
+
+def amounts_in(piece: Piece, currency: str | None) -> list[tuple[Piece, FoundAmount]]:
+    """The amounts of a piece with a piece for each."""
+    return [(piece.part(a.start, a.end), a) for a in find_amounts(piece.text, default_currency=currency)]
+
+
+def amount_rows(sheet: Sheet, currency: str | None) -> list[AmountRow]:
+    """Labelled amounts from top to bottom; rows of a tax summary at the foot are left out.
+
+    A row counts where its last amount has decimals, or a currency sign, or where no amount of the page has decimals.
+    """
+    rows = [[(p, amounts_in(p, currency)) for p in row] for row in sheet.rows]
+    decimals = any(a.decimals for row in rows for _, held in row for _, a in held)
+    found: list[AmountRow] = []
+    in_summary = False
+    for position, row in enumerate(rows):
+        text = comparison_form("".join(p.text for p, _ in row))
+        if _SUMMARY.search(text) and not any(a.decimals for _, held in row for _, a in held):
+            in_summary = True
+            continue
+        usable = [(p, part, a) for p, held in row for part, a in held if a.decimals or not decimals]
+        if not usable or in_summary:
+            continue
+        holder, part, amount = usable[-1]
+        before = [p for p, _ in row if p.box.x0 < holder.box.x0]
+        own = holder.text[: amount.start].strip(" :=-RM$")
+        pieces = [*before, holder.part(0, amount.start)] if own else before
+        label = _label_only(" ".join(p.text for p in pieces))
+        found.append(
+            AmountRow(_kind_of(label), label, tuple(pieces), part, amount.money.amount, position, part.box.height)
+        )
+    return found
+
+
+def _label_only(text: str) -> str:
+    """The words of a label without the numbers among them (``GST 6%``, ``Item Count 3``)."""
+    return re.sub(r"@?\s?\d+([.,]\d+)?\s?%?", " ", text)
+
+
+def find_totals(sheet: Sheet, fields: Sequence[FieldSpec], currency: str | None) -> dict[str, Candidate]:
+    """The grand total, subtotal, tax and what surrounds them.
+
+    Returns:
+        Candidates by ``grand_total``, ``subtotal``, ``tax``, ``cash``, ``change``, ``rounding``, ``service``,
+        ``saving``. A total that arithmetic alone gives carries the note ``computed``, and ``guessed`` where only its
+        size and place speak for it.
+    """
+    aliases: dict[str, str] = {
+        comparison_form(a): f.role for f in fields if f.role in ("grand_total", "subtotal", "tax") for a in f.aliases
+    }
+    rows = [_by_alias(row, aliases) for row in amount_rows(sheet, currency)]
+    found: dict[str, Candidate] = {}
+    for kind in ("subtotal", "tax", "cash", "change", "rounding", "service", "saving"):
+        chosen = next((r for r in rows if r.kind == kind), None)
+        if chosen is not None:
+            found[kind] = Candidate(chosen.piece, 0.85, "amount_row", _label(chosen))
+    total = _grand_total(rows, sheet)
+    if total is not None:
+        found["grand_total"] = total
+    return found
+
+
+def _by_alias(row: AmountRow, aliases: dict[str, str]) -> AmountRow:
+    role = aliases.get(comparison_form(row.label))
+    kind = {"grand_total": "total"}.get(role or "", role or row.kind)
+    if row.kind in ("subtotal", "tax") and kind == "total":
+        kind = row.kind
+    return AmountRow(kind, row.label, row.label_pieces, row.piece, row.amount, row.position, row.height)
+
+
+def _label(row: AmountRow) -> Piece | None:
+    return joined(row.label_pieces, " ") if row.label_pieces else None
+
+
+def _grand_total(rows: list[AmountRow], sheet: Sheet) -> Candidate | None:
+    scores: dict[Decimal, float] = {}
+    totals = [r for r in rows if r.kind == "total"]
+    for row in totals:
+        value = abs(row.amount)
+        if value in scores:
+            scores[value] = max(scores[value], _own_score(row, sheet)) + 0.08
+        else:
+            scores[value] = _own_score(row, sheet)
+    expected = _expected(rows)
+    for value, weight in expected.items():
+        near = next((v for v in scores if abs(v - value) <= (0 if weight > 0.2 else CENT)), None)
+        if near is not None:
+            scores[near] += weight
+    if scores:
+        value = max(scores, key=lambda v: (scores[v], v))
+        row = max((r for r in totals if abs(r.amount) == value), key=lambda r: _own_score(r, sheet))
+        return Candidate(row.piece, min(scores[value], 1.0), "total_row", _label(row))
+    return _unlabelled(rows, expected, sheet)
+
+
+def _own_score(row: AmountRow, sheet: Sheet) -> float:
+    form = comparison_form(row.label)
+    score = 0.75
+    if _BEST.search(form):
+        score += 0.1
+    if _INCLUSIVE.search(form):
+        score += 0.06
+    if form in {"total", "totalmyr", "totalrm", "grandtotal", "合计", "总计"}:
+        score += 0.07
+    if row.amount == 0:
+        score -= 0.5
+    if row.height > 1.3 * sheet.line_height:
+        score += 0.04
+    return score
+
+
+def _expected(rows: list[AmountRow]) -> dict[Decimal, float]:
+    """Totals that arithmetic over the other rows asks for, with the weight of each."""
+    by_kind: dict[str, list[Decimal]] = {}
+    for row in rows:
+        by_kind.setdefault(row.kind, []).append(abs(row.amount) if row.kind != "rounding" else row.amount)
+    expected: dict[Decimal, float] = {}
+
+    def expect(value: Decimal, weight: float) -> None:
+        if value > 0:
+            expected[value] = max(expected.get(value, 0), weight)
+
+    changes = by_kind.get("change", [])
+    for cash in by_kind.get("cash", []):
+        for change in changes:
+            expect(cash - change, 0.25)
+        if not changes:
+            expect(cash, 0.12)
+    rounding = [r for r in by_kind.get("rounding", []) if r and abs(r) < Decimal("0.1")]
+    for subtotal in by_kind.get("subtotal", []):
+        for tax in by_kind.get("tax", [Decimal(0)]):
+            for service in [Decimal(0), *by_kind.get("service", [])]:
+                expect(subtotal + tax + service, 0.12)
+                for amount in rounding:
+                    expect(subtotal + tax + service + amount, 0.16)
+    for total in by_kind.get("total", []):
+        for amount in rounding:
+            for signed in (amount, -amount):
+                if any(abs(other - (total + signed)) == 0 for other in by_kind["total"]):
+                    expect(total + amount, 0.2)
+    return expected
+
+
+def _unlabelled(rows: list[AmountRow], expected: dict[Decimal, float], sheet: Sheet) -> Candidate | None:
+    """A total without a total's label: arithmetic, else the largest amount before the payment."""
+    for value in sorted(expected, key=lambda v: (-expected[v], -v)):
+        printed = [r for r in rows if abs(r.amount) == value]
+        if printed:
+            return Candidate(printed[-1].piece, 0.6, "arithmetic", None, ("computed",))
+    payment = next((r.position for r in rows if r.kind in ("cash", "change")), len(sheet.rows))
+    open_rows = [r for r in rows if r.position < payment and r.kind in ("", "subtotal") and r.amount > 0]
+    if not open_rows:
+        return None
+    largest = max(open_rows, key=lambda r: (r.amount, r.position))
+    return Candidate(largest.piece, 0.4, "largest_amount", None, ("guessed",))

@@ -1,0 +1,1 @@
+"""Text as printed → typed values: dates, numbers, money, booleans. Pure functions; ``None`` where it is not one."""
