@@ -120,10 +120,12 @@ def as_account(account: Account | None) -> dict[str, Any]:
 def until(condition: Callable[[], bool], seconds: float) -> bool:
     """Wait until something is so; False where it is not within the time."""
     deadline = time.monotonic() + seconds
+    pause = POLL_SECONDS
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause)
+        pause = min(pause * 1.3, POLL_SECONDS * 5)
     return True
 
 

@@ -163,6 +163,8 @@ class EmbeddedObjectStore:
             "admin.ui": "false",
             "webdav": "false",
             "master.telemetry": "false",
+            # One master: what it would resume it learns from the volumes, and its election can cost five seconds.
+            "master.resumeState": "false",
             "s3.port.iceberg": "0",
             "s3.port.lance": "0",
             "s3.allowDeleteBucketNotEmpty": "false",
