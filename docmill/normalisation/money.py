@@ -11,7 +11,7 @@ from docmill.normalisation.text import fold_width
 
 SYMBOLS = {
     "US$": "USD", "S$": "SGD", "HK$": "HKD", "A$": "AUD", "C$": "CAD", "NT$": "TWD", "R$": "BRL", "$": "USD",
-    "RM": "MYR", "€": "EUR", "£": "GBP", "¥": "CNY", "￥": "CNY", "元": "CNY", "圆": "CNY", 
+    "RM": "MYR", "€": "EUR", "£": "GBP", "¥": "CNY", "￥": "CNY", "元": "CNY", "圆": "CNY",
     "₹": "INR", "Rs.": "INR", "Rs": "INR",
     "₩": "KRW", "₫": "VND", "฿": "THB", "₽": "RUB", "₱": "PHP", "Rp": "IDR", "zł": "PLN", "Kč": "CZK",
 }  # fmt: skip
