@@ -15,7 +15,7 @@ from docmill.ports import ObjectStore, PageExtractor
 from docmill.rendering import RenderLimits
 from docmill.settings import Settings, cores, load_settings
 from flows.endpoints import database_url, object_access
-from serving.ocr.reader import OcrOptions
+from serving.ocr.reader import OcrOptions, OcrReader
 from serving.ocr_engine import OcrExtractor
 from serving.processes import WorkerPool
 from storage.document_files import DocumentFiles
@@ -165,5 +165,5 @@ def make_extractor(engine: str, settings: Settings) -> PageExtractor:
         ConfigurationError: there is none.
     """
     if engine == "ocr":
-        return OcrExtractor(ocr_options(settings))
+        return OcrExtractor(OcrReader(ocr_options(settings)).fingerprint)
     raise ConfigurationError(f"no engine {engine!r} in this installation", remedy="use engine: ocr")

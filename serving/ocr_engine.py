@@ -28,6 +28,11 @@ class OcrExtractor:
         """The reader's, and the version of the rules."""
         return f"{self._reader_fingerprint}+finding-{VERSION}"
 
+    @property
+    def needs_image(self) -> bool:
+        """No: it works on what the OCR saw."""
+        return False
+
     async def extract(self, page: PageInput, document_type: DocumentType) -> Extraction:
         """Find the type's fields. A page without text gives none, and names the required ones as missing."""
         fields, blocks, missing = find_fields(page.text, document_type)

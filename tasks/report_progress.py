@@ -49,5 +49,5 @@ async def publish_summary(batch: Batch, counts: BatchCounts) -> None:
     await acreate_table_artifact(
         table=rows,
         key=f"batch-{batch.id}",
-        description=f"{batch.spec.source} as {batch.spec.document_type}: docmill show batch {str(batch.id)[:8]}",
+        description=f"{batch.spec.source} as {batch.spec.document_type}: docmill show {str(batch.id)[:8]}",
     )
