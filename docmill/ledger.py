@@ -242,9 +242,12 @@ class Ledger(Protocol):
         ...
 
     async def claim_documents(
-        self, batch_id: UUID, holder: str, limit: int, lease_seconds: float
+        self, batch_id: UUID, holder: str, limit: int, lease_seconds: float, *, max_crashes: int = 3
     ) -> list[DocumentClaim]:
-        """Claim up to ``limit`` readings of the batch that are to be opened (SKIP LOCKED; an expired lease is free)."""
+        """Claim up to ``limit`` readings of the batch that are to be opened (SKIP LOCKED; an expired lease is free).
+
+        One whose lease expired unreleased ``max_crashes`` times becomes a ``poison_page`` failure of the document.
+        """
         ...
 
     async def record_opened(self, claim: DocumentClaim, opened: OpenedDocument, *, force: bool = False) -> PageOutcome:

@@ -1,0 +1,1 @@
+"""The ledger: batches, documents, pages and what was found on them, in Postgres."""
