@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from docmill.document_types import DocumentType, FieldSpec
 from docmill.extraction import Block, Field, FieldKind, PageText
+from docmill.finding.blocks import page_blocks
 from docmill.finding.candidate import Candidate
 from docmill.finding.dated import document_date, page_date_order
 from docmill.finding.field import Reading, build_field, earlier_than, normalise
+from docmill.finding.generic import generic_fields
 from docmill.finding.geometry import value_candidates
 from docmill.finding.heading import find_heading
 from docmill.finding.labels import LabelMatch, find_labels
@@ -36,6 +38,11 @@ def find_fields(
     """
     sheet = Sheet(text)
     reading = Reading(page_date_order(sheet, document_type.date_order), document_type.default_currency)
+    if not sheet.pieces and not sheet.marks:
+        return (), (), tuple(s.name for s in document_type.fields if s.required)
+    if not document_type.fields:
+        generic, tables, boxes = generic_fields(sheet, document_type, reading)
+        return tuple(generic), page_blocks(sheet, generic, tables, boxes), ()
     fields = typed_fields(sheet, document_type, reading)
     found = {f.name for f in fields}
     missing = tuple(s.name for s in document_type.fields if s.required and s.name not in found)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from docmill.finding.candidate import Candidate
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.normalisation.dates import find_dates
-from docmill.normalisation.text import comparison_form
+from docmill.normalisation.text import comparison_form, has_wide
 
 HEAD_ROWS = 14
 """Rows from the first text on within which a heading stands."""
 
 _COMPANY = re.compile(
-    r"\b(sdn\.?\s*bhd|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|corporation|company|co\.|gmbh|ag|kg|b\.?v\.?|n\.?v\.?|s\.?a\.?r?\.?l?|"
+    r"\b(sdn\.?\s*b[hn]d|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|corporation|company|co\.|gmbh|ag|kg|b\.?v\.?|n\.?v\.?|s\.?a\.?r?\.?l?|"
     r"s\.?r\.?l|plc|pte|pty|oy|ab|aps|as|enterprise|enterprises|trading|holdings?|industries|restaurant|restoran|"
     r"kedai|syarikat|perniagaan|store|stores|mart|minimarket|supermarket|hypermarket|bakery|cafe|coffee|hardware|"
     r"pharmacy|farmasi|clinic|klinik|hotel|services?|stationery|group|international|resources|marketing|"
@@ -22,9 +22,11 @@ _COMPANY = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _STRONG = re.compile(
-    r"\b(sdn\.?\s*bhd|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|gmbh|b\.v|plc|pte|pty)\b|公司", re.IGNORECASE
+    r"\b(sdn\.?\s*b[hn]d|bhd|s/b|5/b|ltd|limited|llc|llp|inc|corp|gmbh|b\.v|plc|pte|pty)\b|公司", re.IGNORECASE
 )
-_SUFFIX_ONLY = re.compile(r"^\(?(m\)?\s*)?(sdn\.?\s*bhd|bhd|ltd|limited|llc|inc|gmbh|co\.?,?\s*ltd)\.?$", re.IGNORECASE)
+_SUFFIX_ONLY = re.compile(
+    r"^\(?(m\)?\s*)?(sdn\.?\s*b[hn]d|bhd|ltd|limited|llc|inc|gmbh|co\.?,?\s*ltd)\.?$", re.IGNORECASE
+)
 _OTHER = re.compile(
     r"^\W*(tax\s*invoice|simplified|invoice|receipt|cash\s*(bill|sale)|bill\b|welcome|thank|tel\b|telephone|phone|fax|gst|sst|"
     r"vat|roc\b|reg\b|co\.?\s*reg|company\s*(reg|no)|(business|co)\s*reg|email|e-mail|website|http|www\.|date|time|cashier|"
@@ -86,71 +88,82 @@ def _is_name(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    if _PHONE.match(text) or _STOP.search(text):
+    if _PHONE.match(text) or _STOP.search(text) or _is_registration(text):
         return False
     return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text))
 
 
 def find_heading(sheet: Sheet) -> Heading:
     """The name at the head of the page (not a logo's scrap, a registration number or a title) and its address."""
-    rows = [joined(row, " ") for row in sheet.rows[: HEAD_ROWS + 4]]
-    names = _name_candidates(rows, sheet)
+    lines = _stretches(sheet)
+    names = _name_candidates(lines, sheet)
     if not names:
-        return Heading(None, _address(rows, -1, sheet))
+        return Heading(None, _address(lines, -1, None, sheet))
     best = max(names, key=lambda at: names[at])
-    piece = _name_piece(rows, best)
+    piece = _name_piece(lines, best)
     issuer = Candidate(piece, min(names[best], 0.95), "heading")
-    return Heading(issuer, _address(rows, best, sheet))
+    return Heading(issuer, _address(lines, best, piece, sheet))
 
 
-def _name_candidates(rows: list[Piece], sheet: Sheet) -> dict[int, float]:
-    """Row → how far it can be the issuer's name."""
+def _stretches(sheet: Sheet) -> list[Piece]:
+    """The head's rows, each cut where a wide gap parts two columns, from top to bottom."""
+    found = []
+    for row in sheet.rows[: HEAD_ROWS + 6]:
+        run: list[Piece] = []
+        for piece in row:
+            if run and piece.box.x0 - run[-1].box.x1 > 5 * sheet.char_width:
+                found.append(joined(run, " "))
+                run = []
+            run.append(piece)
+        found.append(joined(run, " "))
+    return found
+
+
+def _name_candidates(lines: list[Piece], sheet: Sheet) -> dict[int, float]:
+    """Index of a line → how far it can be the issuer's name."""
     names: dict[int, float] = {}
-    first = True
-    for at, row in enumerate(rows[:HEAD_ROWS]):
-        if _STOP.search(row.text) and names:
+    for at, line in enumerate(lines[: HEAD_ROWS + 2]):
+        if _STOP.search(line.text) and names:
             break
-        if not _is_name(row.text):
+        if not _is_name(line.text):
             continue
-        address = _is_address(row.text) and not _STRONG.search(row.text)
-        if address and (names or not _COMPANY.search(row.text)):
-            if names and not _STRONG.search(row.text):
-                # the address has begun: a name further down is not the issuer's, unless it is a company by its form
-                if all(score < 0.8 for score in names.values()) and any(
-                    _STRONG.search(r.text) for r in rows[at : at + 2]
-                ):
-                    continue
-                break
-            continue
-        score = 0.68 if first else 0.5
-        if _STRONG.search(row.text):
-            score += 0.3
-        elif _COMPANY.search(row.text):
-            score += 0.15
-        if row.box.height > 1.35 * sheet.line_height:
-            score += 0.1
-        if _letters(row.text) < 5:
-            score -= 0.15
-        score -= 0.01 * at
-        names[at] = score
-        first = False
+        strong = bool(_STRONG.search(line.text))
+        if _is_address(line.text) and not strong and (names or not _COMPANY.search(line.text)):
+            if any(_STRONG.search(r.text) and _is_name(r.text) for r in lines[at + 1 : at + 3]):
+                continue
+            break
+        names[at] = _name_score(line, at, sheet, first=not names, strong=strong)
     return names
 
 
-def _name_piece(rows: list[Piece], at: int) -> Piece:
-    """The name's row, joined with the next where a name runs on, without registration numbers."""
-    piece = rows[at]
+def _name_score(line: Piece, at: int, sheet: Sheet, *, first: bool, strong: bool) -> float:
+    score = 0.68 if first else 0.5
+    if strong:
+        score += 0.3
+    elif _COMPANY.search(line.text):
+        score += 0.15
+    if line.box.height > 1.35 * sheet.line_height:
+        score += 0.1
+    if line.text == line.text.lower() and not has_wide(line.text):
+        score -= 0.25  # a note by hand, a slogan
+    if _letters(line.text) < 5 and not has_wide(line.text):
+        score -= 0.15
+    return score - 0.01 * at
+
+
+def _name_piece(lines: list[Piece], at: int) -> Piece:
+    """The name's line, joined with the next where a name runs on, without registration numbers."""
+    piece = lines[at]
     cut = _REGISTRATION.search(piece.text)
     if cut and cut.start() >= 3:
         return _stripped(piece.part(0, cut.start()))
-    if at + 1 < len(rows) and _SUFFIX_ONLY.match(_REGISTRATION.sub("", rows[at + 1].text).strip()):
-        following = rows[at + 1]
+    if at + 1 < len(lines) and _SUFFIX_ONLY.match(_REGISTRATION.sub("", lines[at + 1].text).strip()):
+        following = lines[at + 1]
         cut = _REGISTRATION.search(following.text)
-        return _stripped(
-            joined([piece, following.part(0, cut.start()) if cut and cut.start() >= 2 else following], " ")
-        )
-    if at and _SUFFIX_ONLY.match(piece.text.strip()) and _is_name(rows[at - 1].text):
-        return _stripped(joined([rows[at - 1], piece], " "))
+        short = following.part(0, cut.start()) if cut and cut.start() >= 2 else following
+        return _stripped(joined([piece, short], " "))
+    if at and _SUFFIX_ONLY.match(piece.text.strip()) and _is_name(lines[at - 1].text):
+        return _stripped(joined([lines[at - 1], piece], " "))
     return _stripped(piece)
 
 
@@ -161,32 +174,41 @@ def _stripped(piece: Piece) -> Piece:
     return piece.part(start, end) if end > start else piece
 
 
-def _address(rows: list[Piece], name_at: int, sheet: Sheet) -> Candidate | None:
+def _address(lines: list[Piece], name_at: int, name: Piece | None, sheet: Sheet) -> Candidate | None:
     """The address lines below the name: from the first that looks like one to the first that is something else."""
-    start = next((at for at in range(name_at + 1, min(len(rows), name_at + 9)) if _is_address(rows[at].text)), None)
+    below = [
+        line
+        for line in lines[name_at + 1 :]
+        if name is None or line.box.horizontal_overlap(name.box) > 0.2 or abs(line.box.x0 - name.box.x0) < 0.03
+    ]
+    start = next((at for at, line in enumerate(below[:9]) if _is_address(line.text)), None)
     if start is None:
         return None
-    lines = [rows[start]]
-    for previous, row in zip(rows[start:], rows[start + 1 :], strict=False):
-        gap = row.box.y0 - previous.box.y1
-        far = gap > 1.6 * sheet.line_height
-        if far or _STOP.search(row.text) or _PHONE.match(row.text) or find_dates(row.text) or len(lines) >= 7:
+    held = [below[start]]
+    for line in below[start + 1 :]:
+        if line.box.y0 - held[-1].box.y1 > 1.6 * sheet.line_height or len(held) >= 7:
             break
-        if _REGISTRATION.match(row.text) or not _continues(row.text):
-            if _REGISTRATION.match(row.text):
-                continue
+        if _is_registration(line.text):
+            continue
+        if _STOP.search(line.text) or _PHONE.match(line.text) or find_dates(line.text) or not _continues(line.text):
             break
-        lines.append(row)
-    quality = 0.6 + 0.08 * min(sum(bool(_ADDRESS.search(line.text)) for line in lines), 3)
-    if any(re.search(r"\b\d{5}\b", line.text) for line in lines):
+        held.append(line)
+    quality = 0.6 + 0.08 * min(sum(bool(_ADDRESS.search(line.text)) for line in held), 3)
+    if any(re.search(r"\b\d{5}\b", line.text) for line in held):
         quality += 0.08
-    return Candidate(_trimmed(joined(lines)), quality, "below_heading")
+    return Candidate(_trimmed(joined(held)), quality, "below_heading")
 
 
 def _trimmed(piece: Piece) -> Piece:
     return piece.part(0, len(piece.text.rstrip(" ,;-")))
 
 
+def _is_registration(text: str) -> bool:
+    """Whether a line is a registration number alone: ``(81109-A)``, ``002065464-X``."""
+    return _letters(text) <= 3 and sum(c.isdigit() for c in text) >= 4 and not re.search(r"[,/]", text)
+
+
 def _continues(text: str) -> bool:
     """Whether a line can go on with an address: it has letters or a postcode and no sign of a list."""
-    return _letters(text) >= 3 and "=" not in text and not re.match(r"^\(.*\)$", text.strip())
+    enough = _letters(text) >= 3 or (has_wide(text) and _letters(text) >= 2)
+    return enough and "=" not in text and not re.match(r"^\(.*\)$", text.strip())

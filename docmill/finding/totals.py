@@ -10,7 +10,7 @@ from decimal import Decimal
 from docmill.document_types import FieldSpec
 from docmill.finding.candidate import Candidate
 from docmill.finding.sheet import Piece, Sheet, joined
-from docmill.normalisation.money import FoundAmount, find_amounts
+from docmill.normalisation.money import FoundAmount, find_amounts, parse_money
 from docmill.normalisation.text import comparison_form, lookalike_form
 
 _SUMMARY = re.compile(r"(gst|sst|vat|tax|btw|mwst)(summary|analysis|code|detail|breakdown|rate$)|ratecode|税率汇总")
@@ -73,7 +73,8 @@ class AmountRow:
     height: float
 
 
-def _kind_of(label: str) -> str:
+def kind_of_row(label: str) -> str:
+    """What the amount of a row with this label is (``total``, ``tax``, ``cash``, ...); empty where nothing says it."""
     form = comparison_form(label)
     if not form:
         return ""
@@ -87,6 +88,24 @@ def _kind_of(label: str) -> str:
 def amounts_in(piece: Piece, currency: str | None) -> list[tuple[Piece, FoundAmount]]:
     """The amounts of a piece with a piece for each."""
     return [(piece.part(a.start, a.end), a) for a in find_amounts(piece.text, default_currency=currency)]
+
+
+def _with_misread_points(row: Sequence[tuple[Piece, list[tuple[Piece, FoundAmount]]]], currency: str | None) -> None:
+    """Take ``52-00`` or ``52:00`` at the end of a labelled row of totals for an amount."""
+    last, held = row[-1]
+    money = parse_money(last.text, default_currency=currency)
+    if len(row) < 2 or (held and held[-1][1].decimals) or money is None or not money.amount.as_tuple().exponent:
+        return
+    if kind_of_row(" ".join(p.text for p, _ in row[:-1])) not in (
+        "total",
+        "subtotal",
+        "tax",
+        "cash",
+        "change",
+        "rounding",
+    ):
+        return
+    held[:] = [(last, FoundAmount(money, 0, len(last.text), 2))]
 
 
 def amount_rows(sheet: Sheet, currency: str | None) -> list[AmountRow]:
@@ -103,6 +122,7 @@ def amount_rows(sheet: Sheet, currency: str | None) -> list[AmountRow]:
         if _SUMMARY.search(text) and not any(a.decimals for _, held in row for _, a in held):
             in_summary = True
             continue
+        _with_misread_points(row, currency)
         usable = [(p, part, a) for p, held in row for part, a in held if a.decimals or not decimals]
         if not usable or in_summary:
             continue
@@ -112,7 +132,7 @@ def amount_rows(sheet: Sheet, currency: str | None) -> list[AmountRow]:
         pieces = [*before, holder.part(0, amount.start)] if own else before
         label = _label_only(" ".join(p.text for p in pieces))
         found.append(
-            AmountRow(_kind_of(label), label, tuple(pieces), part, amount.money.amount, position, part.box.height)
+            AmountRow(kind_of_row(label), label, tuple(pieces), part, amount.money.amount, position, part.box.height)
         )
     return found
 

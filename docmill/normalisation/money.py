@@ -33,6 +33,7 @@ _AMOUNT = re.compile(
     rf"(?<![\w.,/\-])(?P<open>\()?(?P<minus>[-−–]\s?)?(?P<before>{_CURRENCY})?\s?(?P<minus2>[-−–]\s?)?"
     rf"(?P<number>{_PLAIN})(?P<minus3>-(?!\w))?\s?(?P<after>{_CURRENCY}(?!\w))?(?P<close>\))?",
 )
+_MISREAD_POINT = re.compile(r"\d{1,5}\s?[-:°·]\s?\d{2}")
 _TAIL = re.compile(r"[A-Za-z]{0,4}(?![\w/\-])")
 
 
@@ -109,6 +110,8 @@ def parse_money(text: str, *, default_currency: str | None = None) -> Money | No
         currency = currency_of(signs[0], default_currency)
         for sign in signs:
             folded = folded.replace(sign, " ", 1)
+    if _MISREAD_POINT.fullmatch(folded.strip()):
+        folded = re.sub(r"\s?[-:°·]\s?", ".", folded.strip())
     folded = re.sub(r"(?<=[\d.,])\s?[A-Z]{1,3}$|(?<=\d)\s[a-zA-Z*]$", "", folded.strip()).strip()
     folded = re.sub(r"\(\s+", "(", re.sub(r"-\s+(?=\d)", "-", folded))
     number = parse_number(folded, thousands_dot=True)

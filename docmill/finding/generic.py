@@ -1,0 +1,106 @@
+"""Everything on a page of a type without fields: pairs, check boxes and tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from docmill.document_types import DocumentType, FieldSpec
+from docmill.extraction import Field, FieldKind
+from docmill.finding.candidate import Candidate
+from docmill.finding.checkboxes import CheckBox, find_checkboxes
+from docmill.finding.field import Reading, build_field
+from docmill.finding.pairs import Pair, find_pairs
+from docmill.finding.sheet import Sheet
+from docmill.finding.tables import FoundTable, grid_tables
+from docmill.normalisation.booleans import parse_boolean
+from docmill.normalisation.dates import find_dates
+from docmill.normalisation.money import find_amounts
+from docmill.normalisation.text import collapse
+
+LONGEST_NAME = 120
+"""Characters of a printed label that become the field's name."""
+
+
+def generic_fields(
+    sheet: Sheet, document_type: DocumentType, reading: Reading
+) -> tuple[list[Field], list[FoundTable], list[CheckBox]]:
+    """All fields of the page, its tables and check boxes (for blocks)."""
+    boxes = find_checkboxes(sheet)
+    tables = [t for t in grid_tables(sheet) if not t.used & boxes.used]
+    taken = boxes.used.union(*(t.used for t in tables))
+    fields = [pair_field(pair, document_type, reading) for pair in find_pairs(sheet, taken)]
+    for number, table in enumerate(tables, 1):
+        fields.extend(_table_fields(table, number, document_type, reading))
+    fields.extend(f for box in boxes.boxes if (f := box_field(box, document_type)) is not None)
+    return fields, tables, list(boxes.boxes)
+
+
+def pair_field(pair: Pair, document_type: DocumentType, reading: Reading) -> Field:
+    """A pair as a field: named by its label, its kind by its value."""
+    kind = kind_of(pair.value.text, reading)
+    spec = FieldSpec(name="value", kind=kind)
+    built = build_field(spec, Candidate(pair.value, pair.quality, pair.rule, pair.label), document_type, reading)
+    return replace(built, name=label_name(pair.label.text))
+
+
+def label_name(text: str) -> str:
+    """A printed label as a field's name: without colons and blanks at its ends."""
+    name = collapse(re.sub(r"[_…]{2,}|\.{3,}", " ", text)).strip(" :：.;,*|")
+    return (name or collapse(text))[:LONGEST_NAME].rstrip()
+
+
+def kind_of(text: str, reading: Reading) -> FieldKind:
+    """The kind of a value by its form: a date, an amount with currency or decimals, a yes or no, else text."""
+    folded = collapse(text)
+    dates = find_dates(folded, order=reading.date_order)
+    if len(dates) == 1 and dates[0].end - dates[0].start >= 0.6 * len(folded):
+        return FieldKind.DATE
+    amounts = find_amounts(folded)
+    if len(amounts) == 1 and amounts[0].end - amounts[0].start >= 0.8 * len(folded):
+        found = amounts[0]
+        if found.money.currency or found.decimals == 2:
+            return FieldKind.MONEY
+    if len(folded) > 1 and parse_boolean(folded) is not None:
+        return FieldKind.BOOLEAN
+    return FieldKind.TEXT
+
+
+def _table_fields(table: FoundTable, number: int, document_type: DocumentType, reading: Reading) -> list[Field]:
+    title = label_name(table.title.text) if table.title is not None else f"table {number}"
+    fields = []
+    for row_number, row in enumerate(table.rows):
+        for column, piece in enumerate(row):
+            if piece is None:
+                continue
+            head = table.header[column] if column < len(table.header) else None
+            spec = FieldSpec(name="value", kind=kind_of(piece.text, reading))
+            name = label_name(head.text) if head is not None else f"column {column + 1}"
+            fields.append(
+                build_field(
+                    spec,
+                    Candidate(piece, 0.85, "table"),
+                    document_type,
+                    reading,
+                    name=f"{title}.{name}",
+                    row=row_number,
+                )
+            )
+    return fields
+
+
+def box_field(box: CheckBox, document_type: DocumentType, name: str | None = None) -> Field | None:
+    """A check box as a boolean field; None where nothing names it."""
+    name = name or label_name(box.name)
+    if not name.strip():
+        return None
+    confidence = round(box.confidence * (0.95 if box.label is not None else 0.7), 4)
+    return Field(
+        name=name,
+        kind=FieldKind.BOOLEAN,
+        raw="[x]" if box.checked else "[ ]",
+        value=box.checked,
+        confidence=confidence,
+        box=box.place,
+        needs_review=confidence < document_type.review_threshold,
+    )

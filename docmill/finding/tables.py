@@ -1,0 +1,292 @@
+"""Tables: ruled ones from their cells, others from a header row and the columns below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz
+
+from docmill.document_types import FieldSpec
+from docmill.extraction import FieldKind, TableData
+from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
+from docmill.finding.totals import kind_of_row
+from docmill.geometry import Box
+from docmill.normalisation.money import find_amounts
+from docmill.normalisation.text import comparison_form, has_wide
+
+MOST_ROWS = 400
+END_KINDS = frozenset({"total", "subtotal", "tax", "quantity", "rounding", "cash", "change", "service"})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table.
+
+    Attributes:
+        header: a piece a column (None where the header cell is empty); empty where no header was recognised.
+        rows: as many cells a row as there are columns; None where a cell is empty.
+        used: indices of the lines it takes up.
+        ruled: whether lines are drawn.
+        title: the line above it, where there is one.
+    """
+
+    header: tuple[Piece | None, ...]
+    rows: tuple[tuple[Piece | None, ...], ...]
+    used: frozenset[int]
+    ruled: bool
+    title: Piece | None = None
+
+    @property
+    def data(self) -> TableData:
+        """Its cells as text."""
+        return TableData(
+            tuple(p.text if p else "" for p in self.header),
+            tuple(tuple(p.text if p else "" for p in row) for row in self.rows),
+        )
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """All that stands in it."""
+        return [p for row in (self.header, *self.rows) for p in row if p is not None]
+
+    @property
+    def place(self) -> Box:
+        """The box around it."""
+        return Box.around(p.place for p in self.pieces)
+
+
+def grid_tables(sheet: Sheet) -> list[FoundTable]:
+    """Ruled tables that list things: a header row of short texts over two columns or more.
+
+    Ruled forms (label and value in cells) are no such tables; :mod:`docmill.finding.pairs` reads those.
+    """
+    found = []
+    for number in range(len(sheet.page.grids)):
+        cells = [c for c in sheet.cells if c.grid == number]
+        found.extend(_lists_in(cells, sheet))
+    return found
+
+
+def _lists_in(cells: list[SheetCell], sheet: Sheet) -> list[FoundTable]:
+    """Runs of rows of a grid that have the same columns and start with a header."""
+    by_row: dict[int, list[SheetCell]] = {}
+    for cell in cells:
+        by_row.setdefault(cell.cell.row, []).append(cell)
+    rows = [sorted(by_row[number], key=lambda c: c.cell.column) for number in sorted(by_row)]
+    found: list[FoundTable] = []
+    start = 0
+    while start < len(rows):
+        shape = _shape(rows[start])
+        end = start + 1
+        while end < len(rows) and _shape(rows[end]) == shape:
+            end += 1
+        run = rows[start:end]
+        if len(shape) >= 2 and len(run) >= 2 and _is_list(run):
+            found.append(_table_of(run, sheet))
+        start = end
+    return found
+
+
+def _shape(row: list[SheetCell]) -> tuple[tuple[int, int], ...]:
+    return tuple((c.cell.column, c.cell.column_span) for c in row)
+
+
+def _is_list(run: list[list[SheetCell]]) -> bool:
+    """Whether the first row heads the others: all its cells are short texts and no row repeats its kind of cells."""
+    header = [c.text for c in run[0]]
+    filled = [t for t in header if t]
+    if len(filled) < max(2, len(header) - 1) or any(_looks_filled(t) for t in filled):
+        return False
+    if len(run[0]) == 2 and len(run) < 3:
+        return False
+    # A form alternates label and value: its first column reads like labels and its second like values in every row.
+    body = [[c.text for c in row] for row in run[1:]]
+    if any(t.rstrip().endswith((":", "：")) for row in body for t in row):
+        return False
+    if any(t.rstrip().endswith((":", "：")) for t in filled):
+        return False
+    values = sum(_looks_filled(t) for row in body for t in row if t)
+    filled_rows = sum(any(t for t in row) for row in body)
+    return filled_rows > 0 and (values > 0 or len(header) >= 3) and not _alternates(header, body)
+
+
+def _looks_filled(text: str) -> bool:
+    """Whether a text reads like a value rather than a heading: it has an amount, a date or a long number."""
+    return bool(re.search(r"\d[.,/:-]\d|\d{4,}|^[$€£¥]?\s?\d+%?$", text)) or len(text) > 48
+
+
+def _alternates(header: list[str], body: list[list[str]]) -> bool:
+    """Whether columns go label, value, label, value: Chinese forms do. Then texts in odd columns vary in kind."""
+    if len(header) % 2 or not has_wide("".join(header)) or len(header) < 4:
+        return False
+    odd = [row[i] for row in [header, *body] for i in range(1, len(row), 2) if i < len(row)]
+    even = [row[i] for row in [header, *body] for i in range(0, len(row), 2)]
+    return sum(_looks_filled(t) for t in odd) > 2 * sum(_looks_filled(t) for t in even)
+
+
+def _table_of(run: list[list[SheetCell]], sheet: Sheet) -> FoundTable:
+    header = tuple(joined(list(c.pieces)) if c.pieces else None for c in run[0])
+    rows = tuple(
+        tuple(joined(list(c.pieces)) if c.pieces else None for c in row)
+        for row in run[1:]
+        if any(c.pieces for c in row)
+    )
+    used = frozenset(p.index for row in run for c in row for p in c.pieces)
+    return FoundTable(header, rows, used, ruled=True, title=_title(run, sheet, used))
+
+
+def _title(run: list[list[SheetCell]], sheet: Sheet, used: frozenset[int]) -> Piece | None:
+    top = min(c.box.y0 for c in run[0])
+    left, right = min(c.box.x0 for c in run[0]), max(c.box.x1 for c in run[0])
+    above = [
+        p
+        for p in sheet.pieces
+        if p.index not in used and 0 <= top - p.box.y1 + 0.2 * sheet.line_height < 2 * sheet.line_height
+        and p.box.x0 < right and p.box.x1 > left
+    ]  # fmt: skip
+    return above[0] if len(above) == 1 and len(above[0].text) < 60 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    piece: Piece
+
+
+def header_rows(sheet: Sheet, columns: Sequence[FieldSpec]) -> list[tuple[int, dict[str, Piece]]]:
+    """Rows of the page that name at least two of a table's columns, the best first: row number, column → header."""
+    found = []
+    for number, row in enumerate(sheet.rows):
+        named = _named_columns(row, columns)
+        if len(named) >= 2:
+            found.append((number, named))
+    return sorted(found, key=lambda f: (-len(f[1]), f[0]))
+
+
+def _named_columns(row: Sequence[Piece], columns: Sequence[FieldSpec]) -> dict[str, Piece]:
+    """Column → the piece of the row that heads it; each piece heads one column, the best-matching."""
+    matches: list[tuple[float, str, Piece]] = []
+    for piece in (part for p in row for part in _heads(p, columns)):
+        form = comparison_form(re.sub(r"\((rm|myr|usd|eur|\$)\)", "", piece.text, flags=re.IGNORECASE))
+        for column in columns:
+            scores = [fuzz.ratio(form, comparison_form(alias)) for alias in column.aliases]
+            best = max(scores, default=0.0)
+            if best >= 85 or (best >= 75 and len(form) >= 6):
+                matches.append((best, column.name, piece))
+    named: dict[str, Piece] = {}
+    taken: list[Piece] = []
+    for _, name, piece in sorted(matches, key=lambda m: -m[0]):
+        if name not in named and piece not in taken:
+            named[name] = piece
+            taken.append(piece)
+    return named
+
+
+def _heads(piece: Piece, columns: Sequence[FieldSpec]) -> list[Piece]:
+    """A header piece, cut where the OCR ran several heads together (``Qty U/Price``, ``Amount Tax``)."""
+    forms = {comparison_form(a) for c in columns for a in c.aliases}
+    if comparison_form(piece.text) in forms or " " not in piece.text:
+        return [piece]
+    words = piece.text.split(" ")
+    cuts: list[Piece] = []
+    position = start = 0
+    for count, word in enumerate(words):
+        position += len(word) + 1
+        rest = comparison_form("".join(words[count + 1 :]))
+        if comparison_form(piece.text[start : position - 1]) in forms and (rest[:3] or count == len(words) - 1):
+            cuts.append(piece.part(start, position - 1))
+            start = position
+    if cuts and start < len(piece.text):
+        cuts.append(piece.part(start))
+    return cuts or [piece]
+
+
+def column_table(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
+    """The table of a document type on the page: its header by the columns' aliases, its rows by place.
+
+    A row is one that has something in a column of numbers; a line of text alone belongs to the row below it where that
+    one has no text yet, else to the row above.
+    """
+    numeric = [c.name for c in spec.columns if c.kind in (FieldKind.MONEY, FieldKind.NUMBER)]
+    for number, named in header_rows(sheet, spec.columns)[:3]:
+        if numeric and not set(named) & set(numeric):
+            continue
+        rows, used = _rows_below(sheet, number, named, spec, numeric)
+        if rows:
+            header = tuple(named.get(c.name) for c in spec.columns)
+            used |= {p.index for p in named.values()}
+            return FoundTable(header, tuple(rows), frozenset(used), ruled=False)
+    return None
+
+
+def _rows_below(
+    sheet: Sheet, number: int, named: dict[str, Piece], spec: FieldSpec, numeric: list[str]
+) -> tuple[list[tuple[Piece | None, ...]], set[int]]:
+    text_column = next((c.name for c in spec.columns if c.name not in numeric and c.name in named), None)
+    text_column = text_column or next((c.name for c in spec.columns if c.name not in numeric), None)
+    rows: list[dict[str, list[Piece]]] = []
+    waiting: list[Piece] = []
+    used: set[int] = set()
+    for row in sheet.rows[number + 1 :]:
+        label = " ".join(p.text for p in row if not find_amounts(p.text)) or row[0].text
+        if kind_of_row(label) in END_KINDS and any(find_amounts(p.text) for p in row):
+            break
+        if kind_of_row(label) in ("total", "subtotal", "quantity") and len(row) <= 2 and rows:
+            break
+        shared = _by_column(row, named, numeric)
+        has_numbers = any(shared.get(c) for c in numeric)
+        if not has_numbers:
+            texts = [p for p in row if any(ch.isalpha() for ch in p.text)]
+            if not rows and not texts:
+                continue  # "(RM)" and the like under the header
+            waiting.extend(texts)
+            used.update(p.index for p in row)
+            if len(waiting) > 5:
+                break
+            continue
+        if text_column is not None:
+            if shared.get(text_column) and any(ch.isalpha() for p in shared[text_column] for ch in p.text):
+                if rows and waiting:
+                    rows[-1].setdefault(text_column, []).extend(waiting)
+            elif waiting:
+                shared[text_column] = [*waiting, *shared.get(text_column, [])]
+            waiting = []
+        rows.append(shared)
+        used.update(p.index for p in row)
+        if len(rows) >= MOST_ROWS:
+            break
+    if rows and waiting and text_column is not None and not rows[-1].get(text_column):
+        rows[-1][text_column] = waiting
+    whole = [tuple(joined(r[c.name]) if r.get(c.name) else None for c in spec.columns) for r in rows]
+    return whole, used
+
+
+def _by_column(row: Sequence[Piece], named: dict[str, Piece], numeric: list[str]) -> dict[str, list[Piece]]:
+    """The pieces of a row shared out to the columns; a piece of several numbers is cut at its words."""
+    shared: dict[str, list[Piece]] = {}
+    for piece in (part for p in row for part in _cells_in(p)):
+        is_number = bool(re.fullmatch(r"[-(]?\W{0,3}(RM|[$€£¥])?\s?[\d.,]+\)?-?\s?[A-Za-z%*]{0,3}", piece.text))
+        best = max(named, key=lambda name: _fits(piece, named[name], is_number == (name in numeric)))
+        if _fits(piece, named[best], is_number == (best in numeric)) > -0.2:
+            shared.setdefault(best, []).append(piece)
+    return shared
+
+
+def _cells_in(piece: Piece) -> list[Piece]:
+    if re.fullmatch(r"[\d.,]+[xX@]?(\s[-$€£¥RM]*[\d.,]+%?)+(\s?[A-Z]{1,3})?", piece.text) and " " in piece.text:
+        cuts, at = [], 0
+        for word in piece.text.split(" "):
+            cuts.append(piece.part(at, at + len(word)))
+            at += len(word) + 1
+        return cuts
+    return [piece]
+
+
+def _fits(piece: Piece, head: Piece, same_kind: bool) -> float:
+    """How well a piece stands under a head: their overlap, else how far apart they are."""
+    shared = min(piece.box.x1, head.box.x1) - max(piece.box.x0, head.box.x0)
+    smaller = max(min(piece.box.width, head.box.width), 1e-6)
+    fit = min(shared / smaller, 1.0) if shared > 0 else shared * 4
+    return fit + (0.15 if same_kind else -0.15)

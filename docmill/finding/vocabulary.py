@@ -1,0 +1,88 @@
+"""Words that labels of forms are made of. Knowing them tells a label from a value where no colon does."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from docmill.normalisation.text import comparison_form, has_wide
+
+_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "account address adres advertiser advertisers affiliate age agency alt amount attention attn balance bank "
+        "base bedrag begin betreff bic bill birth bonus booking born branch business buyer cash category check "
+        "cheque cin citizenship city class client code color comments commissions company contact contract "
+        "coordinator copies country county currency customer date dated dates datum day demographic department "
+        "description destination details discount dob doctor due educational ein email emergency employer "
+        "employer's end estimate executive expires expiry factuur fax file flight foreign forename form from gender "
+        "gross gst gstin guest height hotel hours iban id identifying ifsc income institutions insurance invoice "
+        "issued issuer item itin kind klant kunde libraries licence license licensee mail mailing marital market "
+        "material means method mobile mode month naam name names nationality nature net newspapers no note notes nr "
+        "num number nummer occupation office order organization origin overtime page passport patient pay payer "
+        "payment period permanent person phone physician place plate policy position postal postcode price "
+        "principal print printed product province purpose qty quantity rate reason receipt rechnung recipient ref "
+        "reference registrant registration relationship remark remarks resident revision rooms salary salesperson "
+        "schedule security seller sex ship sign signature signed size social sold spots ssn start state station "
+        "status street subtotal sum supplier surname swift tax taxpayer tel telephone term terms time tin title to "
+        "total town transmission type unit valid vat vendor vervaldatum wage website weight year zip zipcode ",
+    )
+)
+_SMALL = frozenset(re.findall(r"\S+", "of the and or for in on by at a an your our s is if any & / - to per as this"))
+_CHINESE = re.compile(
+    r"(姓名|性别|民族|日期|时间|年月|地址|电话|手机|邮箱|邮编|身高|体重|籍贯|状况|专业|学历|院校|学校|面貌|意向|单位|"
+    r"职务|部门|人数|目的地|联系人|事由|车牌|司机|负责人|名称|品牌|产地|面料|建议|注意|事项|代码|号码|编号|识别号|"
+    r"帐号|账号|开户行|金额|税额|税率|合计|收款人|复核|开票人|备注|国籍|证件|婚姻|职业|签名|签字|盖章|评价|情况|证书|"
+    r"技能|水平|驾照|爱好|特长|英语|普通话|规格|型号|数量|单价|总价|类别|类型|用途|说明|称|地点|方式|尺码)$"
+)
+_NUMBER_LED = re.compile(r"^\s*\d{1,2}\s?[A-Za-z]?[.)]?\s+(?=[A-Z(])|^\s*\d{1,2}[.)]\s?(?=[A-Z(])|^\(?[a-z]\)\s")
+MOST_WORDS = 14
+
+
+@lru_cache(maxsize=8192)
+def label_likeness(text: str) -> float:
+    """How much a text reads like a form's label, 0 to 1, by its words and its form alone."""
+    text = text.strip()
+    if not any(c.isalpha() for c in text):
+        return 0.0
+    if text.endswith((":", "：")) and len(text) < 80:
+        return 1.0
+    if has_wide(text):
+        return _chinese_likeness(text)
+    numbered = _NUMBER_LED.match(text)
+    body = text[numbered.end() :] if numbered else text
+    outside = re.sub(r"\([^()]*\)", "", body).strip() or body
+    words = [w for w in re.findall(r"[A-Za-z'À-ÿ]+", outside.lower()) if w not in _SMALL]
+    if numbered and len(words) <= 24:
+        return 0.85 if any(w in _WORDS for w in words[:8]) else 0.6
+    digits = sum(c.isdigit() for c in outside)
+    if not words or len(words) > MOST_WORDS or digits > 2:
+        return 0.05
+    known = sum(w in _WORDS or w.rstrip("s") in _WORDS for w in words) / len(words)
+    likeness = 0.75 * known
+    if outside.endswith("?"):
+        likeness = max(likeness, 0.6)
+    if "(" in body and known:
+        likeness += 0.1
+    if len(words) > 6:
+        likeness -= 0.15
+    return max(0.0, min(likeness, 0.9))
+
+
+def _chinese_likeness(text: str) -> float:
+    outside = re.sub(r"[(（][^()（）]*[)）]", "", text).strip()
+    form = comparison_form(outside)
+    wide = "".join(c for c in outside if has_wide(c))
+    if not form or len(wide) > 14 or sum(c.isdigit() for c in form) > 2:
+        return 0.05
+    if _CHINESE.search(wide):
+        return 0.85
+    return 0.3 if len(wide) <= 6 else 0.1
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text is running prose: many words and a sentence's form."""
+    words = text.split()
+    if has_wide(text):
+        return len(text) > 40
+    return len(words) > 12 and sum(w[:1].islower() for w in words) > 0.6 * len(words)
