@@ -1,0 +1,1 @@
+"""Where documents lie: S3 and folders behind one port (``docmill.ports.ObjectStore``)."""
