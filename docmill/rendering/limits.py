@@ -69,8 +69,8 @@ def chosen_dpi(width: float, height: float, scan_dpi: float, limits: RenderLimit
         dpi = max(dpi, min(scan_dpi, limits.scan_dpi * max(1.0, _LONG_SIDE_INCHES / long_side)))
     area = width * height / POINTS_PER_INCH**2
     most = math.sqrt(limits.max_pixels / area)
-    # No side longer than max_pixels / 8 either: a strip a hair wide would pass the area check with a huge length.
-    most = min(most, limits.max_pixels / 8 / long_side)
+    # A strip a hair wide has little area at any length: no side is longer than eight times that of a square.
+    most = min(most, 8 * math.sqrt(limits.max_pixels) / long_side)
     if most < limits.min_dpi:
         raise PageTooLarge(f"the page is {width / POINTS_PER_INCH:.0f} x {height / POINTS_PER_INCH:.0f} inches")
     return min(dpi, most)

@@ -57,7 +57,8 @@ def _bomb_limit(limits: RenderLimits) -> Iterator[None]:
 def _opened(path: Path, media_type: str, limits: RenderLimits) -> Iterator[Image.Image]:
     if media_type in (sniff.HEIC, sniff.AVIF):
         _register_heif()
-    with _bomb_limit(limits), Image.open(path, formats=_PLUGINS[media_type]) as image:
+    # An open file, not a path: Pillow maps files that it opens itself, and then turns raw TIFFs wrongly.
+    with _bomb_limit(limits), path.open("rb") as file, Image.open(file, formats=_PLUGINS[media_type]) as image:
         check_source(image.width, image.height, limits)
         yield image
 
