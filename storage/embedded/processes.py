@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,15 @@ def log_tail(path: Path, lines: int = 5) -> str:
     return ""
 
 
+class _Detached(subprocess.Popen[bytes]):
+    """A child that is meant to outlive the object that started it: no ResourceWarning when that goes."""
+
+    def __del__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            super().__del__()
+
+
 def spawn(
     command: Sequence[str | Path],
     *,
@@ -95,7 +105,7 @@ def spawn(
     """
     descriptor = open_log(log)
     try:
-        child: subprocess.Popen[bytes] = subprocess.Popen(
+        return _Detached(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,
             stdout=descriptor,
@@ -105,7 +115,6 @@ def spawn(
             start_new_session=True,
             **as_account(account),
         )
-        return child
     finally:
         os.close(descriptor)
 
@@ -185,6 +194,21 @@ def processes_in(directory: Path, name: str) -> list[RecordedProcess]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.name().startswith(name) and process.cwd() == wanted:
+                recorded = RecordedProcess.of(process.pid)
+                if recorded is not None:
+                    found.append(recorded)
+    return found
+
+
+def processes_marked(variable: str, value: str) -> list[RecordedProcess]:
+    """The processes that were started with this variable in their environment: a server and all that it starts.
+
+    Children inherit it, so it finds those whose parents have died and those that opened sessions of their own.
+    """
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(variable) == value:
                 recorded = RecordedProcess.of(process.pid)
                 if recorded is not None:
                     found.append(recorded)
