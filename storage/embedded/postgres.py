@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 import psycopg
-from psycopg import sql
 
 from docmill.failures import ConfigurationError, DatabaseUnavailable
+from storage.embedded.databases import ensure_database
 from storage.embedded.postgres_binaries import (
     SHARED_ROOTS,
     Binaries,
@@ -77,8 +77,7 @@ class EmbeddedPostgres:
         with locked(self.data_dir / "postgres.lock"):
             if not self.running():
                 self._start()
-            self._make_database(DATABASE)
-            return self.url()
+            return ensure_database(self.url("postgres"), DATABASE)
 
     def stop(self) -> None:
         """End it, all connections closed, everything on disk. Nothing happens where it does not run."""
@@ -122,21 +121,7 @@ class EmbeddedPostgres:
 
     def create_database(self, name: str) -> str:
         """Make a database unless it is there; its URL. The server must run."""
-        with locked(self.data_dir / "postgres.lock"):
-            self._make_database(name)
-            return self.url(name)
-
-    def _make_database(self, name: str) -> None:
-        try:
-            with psycopg.connect(self.url("postgres"), connect_timeout=5, autocommit=True) as connection:
-                found = connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone()
-                if found is None:
-                    connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        except psycopg.Error as error:
-            raise DatabaseUnavailable(
-                f"the embedded Postgres could not make the database {name}: {type(error).__name__}",
-                remedy=f"see {self.log}",
-            ) from error
+        return ensure_database(self.url("postgres"), name)
 
     # --- starting -------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@ Files in the data folder: ``objects.json`` (ports, process), ``objects.secret``,
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import io
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,14 +64,16 @@ class EmbeddedObjectStore:
 
     Args:
         data_dir: docmill's data folder; made where it is missing.
+        buckets: are there after each start.
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, buckets: tuple[str, ...] = ()) -> None:
         self.data_dir = data_dir.expanduser().resolve()
         self.log = self.data_dir / "logs" / "objects.log"
         self._state_path = self.data_dir / "objects.json"
         self._secret_path = self.data_dir / "objects.secret"
         self._objects = self.data_dir / "objects"
+        self._buckets = buckets
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -83,7 +87,9 @@ class EmbeddedObjectStore:
         with locked(self.data_dir / "objects.lock"):
             if not self.running():
                 self._start()
-            return self.access()
+            access = self.access()
+            self._make_buckets(access)
+            return access
 
     def stop(self) -> None:
         """End it. Nothing happens where it does not run."""
@@ -182,6 +188,20 @@ class EmbeddedObjectStore:
             environment[f"WEED_JWT_{name}_KEY"] = derived
         return environment
 
+    def _make_buckets(self, access: S3Access) -> None:
+        try:
+            with _client(access) as client:
+                for bucket in self._buckets:
+                    if not client.bucket_exists(bucket):
+                        client.make_bucket(bucket)
+        except (MinioException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._failed() from error
+        except ValueError as error:
+            raise ConfigurationError(
+                f"no bucket can be called {' or '.join(self._buckets)}",
+                remedy="use 3 to 63 lower-case letters, digits, dots and hyphens",
+            ) from error
+
     def _end(self) -> None:
         """Ask the server to end, then kill its whole session; take away the sockets that a killed one leaves."""
         end(processes_in(self._objects, "weed"), grace_seconds=STOP_SECONDS)
@@ -235,23 +255,29 @@ def _answers(access: S3Access, *, write: bool) -> bool:
     Listing is not enough: after a kill it answers before the volumes are back. ``write`` stores the object where it is
     missing, so that a start is done only when the store takes objects too.
     """
-    pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=2.0, read=5.0), retries=False)
-    client = Minio(
-        access.endpoint, access.access_key, access.secret_key, secure=False, region=access.region, http_client=pool
-    )
     try:
-        try:
-            client.get_object(PROBE_BUCKET, PROBE_KEY).read()
-        except S3Error as error:
-            if error.code not in ("NoSuchKey", "NoSuchBucket"):
-                return False
-            if write:
-                if not client.bucket_exists(PROBE_BUCKET):
-                    client.make_bucket(PROBE_BUCKET)
-                client.put_object(PROBE_BUCKET, PROBE_KEY, io.BytesIO(b"ok"), 2)
+        with _client(access) as client:
+            try:
+                client.get_object(PROBE_BUCKET, PROBE_KEY).read()
+            except S3Error as error:
+                if error.code not in ("NoSuchKey", "NoSuchBucket"):
+                    return False
+                if write:
+                    if not client.bucket_exists(PROBE_BUCKET):
+                        client.make_bucket(PROBE_BUCKET)
+                    client.put_object(PROBE_BUCKET, PROBE_KEY, io.BytesIO(b"ok"), 2)
         return True
     except (MinioException, urllib3.exceptions.HTTPError, OSError, ValueError):
         return False
+
+
+@contextlib.contextmanager
+def _client(access: S3Access) -> Iterator[Minio]:
+    pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=2.0, read=5.0), retries=False)
+    try:
+        yield Minio(
+            access.endpoint, access.access_key, access.secret_key, secure=False, region=access.region, http_client=pool
+        )
     finally:
         pool.clear()
 
