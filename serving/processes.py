@@ -20,7 +20,7 @@ from typing import Self, TypeVar, TypeVarTuple
 
 from docmill.failures import PageDeadlineExceeded, WorkerCrashed
 from serving.worker import Done
-from serving.worker_process import WorkerProcess, packed
+from serving.worker_process import JobNotTaken, WorkerProcess, packed
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -124,21 +124,28 @@ class WorkerPool:
             raise ValueError(f"{function!r} lives in the main module, which worker processes do not import")
         job = packed((function, args, {}))
         async with self._slots:
+            done = await self._done(job, deadline_seconds)
+        if done.error is not None:
+            raise done.error
+        value: T = pickle.loads(done.value or b"")
+        return value
+
+    async def _done(self, job: bytes, deadline_seconds: float) -> Done:
+        self._dying = {worker for worker in self._dying if worker.alive}
+        while True:
             if not self._open:
-                raise RuntimeError("the pool is not open: use it in `async with`")
-            self._reap()
-            worker = self._idle.pop() if self._idle else None
-            while worker is not None and not worker.alive:  # died while idle: nobody's job is lost
-                self._retire(worker)
-                worker = self._idle.pop() if self._idle else None
+                raise WorkerCrashed("the pool of processes is closed")
+            warm = bool(self._idle)
+            worker = self._idle.pop() if warm else await self._started()
+            self._busy.add(worker)
             try:
-                if worker is None:
-                    worker = await self._started()
-                self._busy.add(worker)
                 done = await worker.call(job, deadline_seconds, self._memory_limit_bytes)
-            except BaseException:
-                if worker is not None:
-                    self._retire(worker)
+            except BaseException as error:
+                self._retire(worker)
+                if isinstance(error, JobNotTaken) and warm and self._open:
+                    continue  # it died while idle: nobody's job is lost
+                if isinstance(error, WorkerCrashed) and not self._open:
+                    raise WorkerCrashed("the pool of processes was closed") from None
                 raise
             self._busy.discard(worker)
             worker.jobs += 1
@@ -146,10 +153,7 @@ class WorkerPool:
                 self._retire(worker)
             else:
                 self._idle.append(worker)
-        if done.error is not None:
-            raise done.error
-        value: T = pickle.loads(done.value or b"")
-        return value
+            return done
 
     async def _started(self) -> WorkerProcess:
         worker = await WorkerProcess.start(self.threads, self._log_file)
@@ -176,9 +180,6 @@ class WorkerPool:
         self._busy.discard(worker)
         worker.kill()
         self._dying.add(worker)
-
-    def _reap(self) -> None:
-        self._dying = {worker for worker in self._dying if worker.alive}
 
 
 def _nothing() -> None:

@@ -3,7 +3,7 @@
 Started by :mod:`serving.processes` as a fresh interpreter, so nothing of the parent (its main module, threads, locks,
 models) is in it. A message is an 8-byte big-endian length and that many bytes of pickle.
 
-To the worker: ``(function, args, kwargs)``. From it: ``Ready`` once, after the initializer, then one ``Done`` a job.
+To the worker: ``(function, args, kwargs)``. From it, for each: ``Taken`` before the job and ``Done`` after it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ from docmill.failures import DocmillError, UnexpectedError, WorkerCrashed, failu
 HEADER = struct.Struct(">Q")
 Job = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 _PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The job has begun. A worker that dies before it says so was dead already: the job can go to another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +153,6 @@ def main(descriptor: int, parent: int) -> None:
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(link, jobs), daemon=True, name="docmill-parent-watch").start()
     while True:
-        _send(link, perform(jobs.get()))
+        job = jobs.get()
+        _send(link, Taken())
+        _send(link, perform(job))

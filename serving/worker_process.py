@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from docmill.failures import DocmillError, PageDeadlineExceeded, WorkerCrashed
-from serving.worker import HEADER, Done, resident_bytes
+from serving.worker import HEADER, Done, Taken, resident_bytes
 
 _BOOT = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
@@ -31,6 +31,10 @@ def packed(message: object) -> bytes:
     return HEADER.pack(len(body)) + body
 
 
+class JobNotTaken(WorkerCrashed):
+    """The process was dead before the job began: another one can have it."""
+
+
 class WorkerProcess:
     """One process and the socket to it."""
 
@@ -39,6 +43,7 @@ class WorkerProcess:
     ) -> None:
         self.process = process
         self.jobs = 0
+        self._taken = False
         self._reader = reader
         self._writer = writer
 
@@ -67,7 +72,13 @@ class WorkerProcess:
             except OSError as error:
                 ours.close()
                 raise WorkerCrashed(f"a worker process cannot be started: {error.strerror}") from error
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
+        try:
+            reader, writer = await asyncio.open_unix_connection(sock=ours)
+        except BaseException:  # cancelled in between
+            ours.close()
+            process.kill()
+            process.wait()
+            raise
         return cls(process, reader, writer)
 
     @property
@@ -79,6 +90,7 @@ class WorkerProcess:
         """Do a packed job.
 
         Raises:
+            JobNotTaken: the process was dead already.
             PageDeadlineExceeded, WorkerCrashed: as they say; the caller then kills the process.
         """
         answer = asyncio.ensure_future(self._exchange(job))
@@ -106,18 +118,26 @@ class WorkerProcess:
         return done
 
     async def _exchange(self, job: bytes) -> Done | None:
+        """What came back; None where the process is gone or says what it should not."""
+        self._taken = False
         try:
             self._writer.write(job)
             await self._writer.drain()
-            (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
-            message = pickle.loads(await self._reader.readexactly(length))
+            self._taken = isinstance(await self._received(), Taken)
+            message = await self._received()
         except Exception:  # closed, or no message of ours: either way it is of no more use
             return None
         return message if isinstance(message, Done) else None
 
+    async def _received(self) -> object:
+        (length,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+        return pickle.loads(await self._reader.readexactly(length))
+
     async def _how_it_died(self) -> DocmillError:
         await self._ended(within_seconds=1)
         code = self.process.poll()
+        if not self._taken:
+            return JobNotTaken("a worker process was gone before its job began")
         if code is None:
             return WorkerCrashed("the page's process closed its connection")
         if code < 0:
