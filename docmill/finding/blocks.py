@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from docmill.extraction import Block, BlockKind, Field
+from docmill.extraction import Block, BlockKind
 from docmill.finding.checkboxes import CheckBox
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.finding.tables import FoundTable
@@ -13,9 +13,7 @@ TITLE_HEIGHT = 1.5
 """A line so many times higher than the median is a title."""
 
 
-def page_blocks(
-    sheet: Sheet, fields: Sequence[Field], tables: Sequence[FoundTable], boxes: Sequence[CheckBox]
-) -> tuple[Block, ...]:
+def page_blocks(sheet: Sheet, tables: Sequence[FoundTable], boxes: Sequence[CheckBox]) -> tuple[Block, ...]:
     """Tables, check boxes, and the text between them, in reading order."""
     placed: list[tuple[int, Block]] = []
     used: set[int] = set()

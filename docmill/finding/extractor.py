@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from docmill.document_types import DocumentType, FieldSpec
 from docmill.extraction import Block, Field, FieldKind, PageText
 from docmill.finding.blocks import page_blocks
 from docmill.finding.candidate import Candidate
+from docmill.finding.checkboxes import find_checkboxes
+from docmill.finding.choices import with_checkboxes
 from docmill.finding.dated import document_date, page_date_order
 from docmill.finding.field import Reading, build_field, earlier_than, normalise
 from docmill.finding.generic import generic_fields
 from docmill.finding.geometry import value_candidates
 from docmill.finding.heading import find_heading
 from docmill.finding.labels import LabelMatch, find_labels
+from docmill.finding.rows import sums_checked, table_fields, table_of
 from docmill.finding.sheet import Sheet
 from docmill.finding.totals import find_totals
 
@@ -41,12 +45,20 @@ def find_fields(
     if not sheet.pieces and not sheet.marks:
         return (), (), tuple(s.name for s in document_type.fields if s.required)
     if not document_type.fields:
-        generic, tables, boxes = generic_fields(sheet, document_type, reading)
-        return tuple(generic), page_blocks(sheet, generic, tables, boxes), ()
+        generic, lists, ticks = generic_fields(sheet, document_type, reading)
+        return tuple(generic), page_blocks(sheet, lists, ticks), ()
+    boxes = find_checkboxes(sheet)
     fields = typed_fields(sheet, document_type, reading)
-    found = {f.name for f in fields}
+    fields = with_checkboxes(sheet, fields, boxes.boxes, document_type, reading)
+    tables = []
+    for spec in document_type.fields:
+        if spec.kind is FieldKind.TABLE and (table := table_of(sheet, spec)) is not None:
+            tables.append(table)
+            fields.extend(table_fields(table, spec, document_type, reading))
+    fields = sums_checked(fields, document_type)
+    found = {f.name.partition(".")[0] for f in fields}
     missing = tuple(s.name for s in document_type.fields if s.required and s.name not in found)
-    return tuple(fields), (), missing
+    return tuple(fields), page_blocks(sheet, tables, boxes.boxes), missing
 
 
 def typed_fields(sheet: Sheet, document_type: DocumentType, reading: Reading) -> list[Field]:
@@ -114,9 +126,11 @@ def _best(
 def _plausible(spec: FieldSpec, candidate: Candidate) -> bool:
     """Whether a text can be a value of the field at all (a number field's text has digits, a name has letters)."""
     text = candidate.piece.text
-    if spec.kind is FieldKind.TEXT:
-        return any(c.isalnum() for c in text)
-    return True
+    if spec.kind is not FieldKind.TEXT:
+        return True
+    if re.search(r"(_no|_number|_id|^iban|phone|postcode)$", spec.name) and not any(c.isdigit() for c in text):
+        return False
+    return any(c.isalnum() for c in re.sub(r"[(（][^()（）]*[)）]", "", text))
 
 
 def _checked_together(fields: list[Field], specs: list[FieldSpec], document_type: DocumentType) -> list[Field]:

@@ -97,6 +97,7 @@ def _option(options: tuple[str, ...], text: str) -> str | None:
 
 def _by_pattern(pattern: str | None, text: str) -> str:
     """The text; where it must match a pattern and only a part of it does, that part."""
+    text = text.lstrip("#").strip() or text
     if pattern is None or re.fullmatch(pattern, text):
         return text
     match = re.search(pattern, text)

@@ -47,8 +47,7 @@ _ADDRESS = re.compile(
     r"floor|flr|level|ground|block|blk|unit|suite|building|bangunan|wisma|plaza|mall|complex|kompleks|"
     r"street|st\.|road|rd\b|avenue|ave\b|lane|drive|dr\.|boulevard|blvd|highway|way\b|square|court|"
     r"straat|weg\b|laan|plein|strasse|straße|platz|rue|via\b|calle|p\.?o\.?\s*box|"
-    r"selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b|"
-    r"[省市区县路街道号楼室]",
+    r"selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b",
     re.IGNORECASE,
 )  # fmt: skip
 _STARTS_NUMBERED = re.compile(r"^\s*(no\.?\s*)?[A-Z]{0,3}-?\d+[A-Z]?(?:[-/&]\w+)*\s*,", re.IGNORECASE)
@@ -90,6 +89,8 @@ def _is_name(text: str) -> bool:
 def _is_address(text: str) -> bool:
     if _PHONE.match(text) or _STOP.search(text) or _is_registration(text):
         return False
+    if has_wide(text):
+        return len(text) >= 6 and len(re.findall(r"[省市区县路街道号楼室]", text)) >= 2
     return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text))
 
 

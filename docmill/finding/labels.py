@@ -69,6 +69,8 @@ def _prefix_end(text: str, form: str) -> int | None:
         compared += comparison_form(char)
         if compared == form:
             rest = text[position + 1 : position + 2]
+            if rest == "_":
+                return None
             if rest and rest.isalnum() and not (has_wide(char) or has_wide(rest) or rest.isdigit() != char.isdigit()):
                 return None
             return position + 1
@@ -154,6 +156,8 @@ def _segments(text: str) -> list[tuple[int, int]]:
 
 
 def _of_piece(piece: Piece, fields: Iterable[FieldSpec]) -> Iterable[LabelMatch]:
+    if piece.text.startswith((":", "：")):
+        return
     offset = without_numbering(piece.text)
     for spec in fields:
         for start in {0, offset}:

@@ -11,7 +11,7 @@ from rapidfuzz import fuzz
 from docmill.document_types import FieldSpec
 from docmill.extraction import FieldKind, TableData
 from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
-from docmill.finding.totals import kind_of_row
+from docmill.finding.totals import is_summary, kind_of_row
 from docmill.geometry import Box
 from docmill.normalisation.money import find_amounts
 from docmill.normalisation.text import comparison_form, has_wide
@@ -149,38 +149,41 @@ def _title(run: list[list[SheetCell]], sheet: Sheet, used: frozenset[int]) -> Pi
     return above[0] if len(above) == 1 and len(above[0].text) < 60 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    name: str
-    piece: Piece
-
-
 def header_rows(sheet: Sheet, columns: Sequence[FieldSpec]) -> list[tuple[int, dict[str, Piece]]]:
     """Rows of the page that name at least two of a table's columns, the best first: row number, column → header."""
     found = []
     for number, row in enumerate(sheet.rows):
+        if any(is_summary("".join(p.text for p in r)) for r in sheet.rows[max(number - 1, 0) : number + 1]):
+            continue
         named = _named_columns(row, columns)
-        if len(named) >= 2:
+        if sum(not name.startswith("?") for name in named) >= 2:
             found.append((number, named))
-    return sorted(found, key=lambda f: (-len(f[1]), f[0]))
+    return sorted(found, key=lambda f: (-sum(not name.startswith("?") for name in f[1]), f[0]))
 
 
 def _named_columns(row: Sequence[Piece], columns: Sequence[FieldSpec]) -> dict[str, Piece]:
-    """Column → the piece of the row that heads it; each piece heads one column, the best-matching."""
-    matches: list[tuple[float, str, Piece]] = []
-    for piece in (part for p in row for part in _heads(p, columns)):
+    """Column → the piece of the row that heads it; heads that fit one column alone choose first.
+
+    Heads that are no column of the type are there too, as ``?0``, ``?1``: what stands under them is no other's.
+    """
+    heads = [part for p in row for part in _heads(p, columns)]
+    fitting: list[tuple[Piece, list[str]]] = []
+    for piece in heads:
         form = comparison_form(re.sub(r"\((rm|myr|usd|eur|\$)\)", "", piece.text, flags=re.IGNORECASE))
-        for column in columns:
-            scores = [fuzz.ratio(form, comparison_form(alias)) for alias in column.aliases]
-            best = max(scores, default=0.0)
-            if best >= 85 or (best >= 75 and len(form) >= 6):
-                matches.append((best, column.name, piece))
+        scores = {
+            c.name: max((fuzz.ratio(form, comparison_form(alias)) for alias in c.aliases), default=0.0) for c in columns
+        }
+        best = max(scores.values(), default=0.0)
+        if best >= 85 or (best >= 75 and len(form) >= 6):
+            fitting.append((piece, [name for name, score in scores.items() if score == best]))
     named: dict[str, Piece] = {}
-    taken: list[Piece] = []
-    for _, name, piece in sorted(matches, key=lambda m: -m[0]):
-        if name not in named and piece not in taken:
-            named[name] = piece
-            taken.append(piece)
+    for piece, names in sorted(fitting, key=lambda f: len(f[1])):
+        free = next((name for name in names if name not in named), None)
+        if free is not None:
+            named[free] = piece
+    if len(named) >= 2:
+        others = [p for p in heads if all(p is not held for held in named.values())]
+        named |= {f"?{number}": piece for number, piece in enumerate(others)}
     return named
 
 
@@ -190,17 +193,24 @@ def _heads(piece: Piece, columns: Sequence[FieldSpec]) -> list[Piece]:
     if comparison_form(piece.text) in forms or " " not in piece.text:
         return [piece]
     words = piece.text.split(" ")
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word) + 1)
     cuts: list[Piece] = []
-    position = start = 0
-    for count, word in enumerate(words):
-        position += len(word) + 1
-        rest = comparison_form("".join(words[count + 1 :]))
-        if comparison_form(piece.text[start : position - 1]) in forms and (rest[:3] or count == len(words) - 1):
-            cuts.append(piece.part(start, position - 1))
-            start = position
-    if cuts and start < len(piece.text):
-        cuts.append(piece.part(start))
-    return cuts or [piece]
+    known = at = unknown = 0
+    while at < len(words):
+        end = next((e for e in range(len(words), at, -1) if comparison_form("".join(words[at:e])) in forms), None)
+        if end is None:
+            at += 1
+            continue
+        if unknown < at:
+            cuts.append(piece.part(starts[unknown], starts[at] - 1))
+        cuts.append(piece.part(starts[at], starts[end] - 1))
+        known += 1
+        at = unknown = end
+    if unknown < len(words):
+        cuts.append(piece.part(starts[unknown]))
+    return cuts if known and len(cuts) > 1 else [piece]
 
 
 def column_table(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
@@ -216,7 +226,7 @@ def column_table(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
         rows, used = _rows_below(sheet, number, named, spec, numeric)
         if rows:
             header = tuple(named.get(c.name) for c in spec.columns)
-            used |= {p.index for p in named.values()}
+            used.update(p.index for p in named.values())
             return FoundTable(header, tuple(rows), frozenset(used), ruled=False)
     return None
 
@@ -231,7 +241,10 @@ def _rows_below(
     used: set[int] = set()
     for row in sheet.rows[number + 1 :]:
         label = " ".join(p.text for p in row if not find_amounts(p.text)) or row[0].text
-        if kind_of_row(label) in END_KINDS and any(find_amounts(p.text) for p in row):
+        label_form = comparison_form(label)
+        if (kind_of_row(label) in END_KINDS or label_form.startswith("total")) and any(
+            find_amounts(p.text) for p in row
+        ):
             break
         if kind_of_row(label) in ("total", "subtotal", "quantity") and len(row) <= 2 and rows:
             break
@@ -275,7 +288,7 @@ def _by_column(row: Sequence[Piece], named: dict[str, Piece], numeric: list[str]
 
 
 def _cells_in(piece: Piece) -> list[Piece]:
-    if re.fullmatch(r"[\d.,]+[xX@]?(\s[-$€£¥RM]*[\d.,]+%?)+(\s?[A-Z]{1,3})?", piece.text) and " " in piece.text:
+    if re.fullmatch(r"[\d.,]+[xX@%]?(\s[-$€£¥RM]*[\d.,]+%?)+(\s?[A-Z]{1,3})?", piece.text) and " " in piece.text:
         cuts, at = [], 0
         for word in piece.text.split(" "):
             cuts.append(piece.part(at, at + len(word)))

@@ -26,7 +26,7 @@ _KINDS = (
     ("saving", r"disc|saving|saved|voucher|rebate|折扣|优惠|korting|rabatt|rebaja"),
     (
         "subtotal",
-        r"su[bg]tot|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto|taxable|zwischensumme|subtota"
+        r"su[bg]tot|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto(?!tal)|taxable|zwischensumme|subtota"
         r"|小计|不含税|合计金额|totalht",
     ),
     (
@@ -56,6 +56,7 @@ _LIKE_KINDS = (
     ("rounding", lookalike_form("rounding")),
     ("change", lookalike_form("change")),
 )
+_SUM_KINDS = frozenset({"total", "subtotal", "tax", "cash", "change", "rounding"})
 CENT = Decimal("0.01")
 """Sums may be off by so much: prices are rounded line by line."""
 
@@ -85,6 +86,11 @@ def kind_of_row(label: str) -> str:
     return next((kind for kind, start in _LIKE_KINDS if like.startswith(start)), "")
 
 
+def is_summary(text: str) -> bool:
+    """Whether a row of print heads the tax summary at the foot of a receipt."""
+    return bool(_SUMMARY.search(comparison_form(text)))
+
+
 def amounts_in(piece: Piece, currency: str | None) -> list[tuple[Piece, FoundAmount]]:
     """The amounts of a piece with a piece for each."""
     return [(piece.part(a.start, a.end), a) for a in find_amounts(piece.text, default_currency=currency)]
@@ -96,14 +102,7 @@ def _with_misread_points(row: Sequence[tuple[Piece, list[tuple[Piece, FoundAmoun
     money = parse_money(last.text, default_currency=currency)
     if len(row) < 2 or (held and held[-1][1].decimals) or money is None or not money.amount.as_tuple().exponent:
         return
-    if kind_of_row(" ".join(p.text for p, _ in row[:-1])) not in (
-        "total",
-        "subtotal",
-        "tax",
-        "cash",
-        "change",
-        "rounding",
-    ):
+    if kind_of_row(" ".join(p.text for p, _ in row[:-1])) not in _SUM_KINDS:
         return
     held[:] = [(last, FoundAmount(money, 0, len(last.text), 2))]
 
@@ -118,22 +117,42 @@ def amount_rows(sheet: Sheet, currency: str | None) -> list[AmountRow]:
     found: list[AmountRow] = []
     in_summary = False
     for position, row in enumerate(rows):
-        text = comparison_form("".join(p.text for p, _ in row))
-        if _SUMMARY.search(text) and not any(a.decimals for _, held in row for _, a in held):
+        text = "".join(p.text for p, _ in row)
+        if is_summary(text) and not any(a.decimals for _, held in row for _, a in held):
             in_summary = True
             continue
         _with_misread_points(row, currency)
-        usable = [(p, part, a) for p, held in row for part, a in held if a.decimals or not decimals]
-        if not usable or in_summary:
+        if in_summary:
             continue
-        holder, part, amount = usable[-1]
-        before = [p for p, _ in row if p.box.x0 < holder.box.x0]
-        own = holder.text[: amount.start].strip(" :=-RM$")
-        pieces = [*before, holder.part(0, amount.start)] if own else before
-        label = _label_only(" ".join(p.text for p in pieces))
-        found.append(
-            AmountRow(kind_of_row(label), label, tuple(pieces), part, amount.money.amount, position, part.box.height)
-        )
+        for pieces, part, amount in _stretches(row, decimals):
+            label = _label_only(" ".join(p.text for p in pieces))
+            value = amount.money.amount
+            found.append(AmountRow(kind_of_row(label), label, pieces, part, value, position, part.box.height))
+    return found
+
+
+def _stretches(
+    row: Sequence[tuple[Piece, list[tuple[Piece, FoundAmount]]]], decimals: bool
+) -> list[tuple[tuple[Piece, ...], Piece, FoundAmount]]:
+    """A row's labels, each with the last amount before the next label; ``Total Qty : 5`` is no label of an amount."""
+    found: list[tuple[tuple[Piece, ...], Piece, FoundAmount]] = []
+    labels: list[Piece] = []
+    last: tuple[Piece, FoundAmount] | None = None
+    for piece, held in row:
+        usable = [(part, a) for part, a in held if a.decimals or not decimals]
+        if not usable and re.search(r"[:：]\s*\d+$", piece.text):
+            continue
+        own = piece.part(0, usable[0][1].start) if usable and usable[0][1].start else None
+        words = piece if not usable else own
+        if words is not None and sum(c.isalpha() for c in words.text) >= (4 if last is not None else 1):
+            if last is not None:
+                found.append((tuple(labels), *last))
+                labels, last = [], None
+            labels.append(words)
+        if usable:
+            last = usable[-1]
+    if last is not None:
+        found.append((tuple(labels), *last))
     return found
 
 
@@ -162,7 +181,24 @@ def find_totals(sheet: Sheet, fields: Sequence[FieldSpec], currency: str | None)
     total = _grand_total(rows, sheet)
     if total is not None:
         found["grand_total"] = total
+        found.update(_parts_of_total(rows, total))
     return found
+
+
+def _parts_of_total(rows: list[AmountRow], total: Candidate) -> dict[str, Candidate]:
+    """The subtotal and tax that add up to the total, where several rows are called so."""
+    money = parse_money(total.piece.text)
+    if money is None:
+        return {}
+    others = [Decimal(0), *(r.amount for r in rows if r.kind in ("rounding", "service"))]
+    for subtotal in reversed([r for r in rows if r.kind == "subtotal"]):
+        for tax in (r for r in rows if r.kind == "tax"):
+            if any(abs(subtotal.amount + tax.amount + o - abs(money.amount)) <= CENT for o in others):
+                return {
+                    "subtotal": Candidate(subtotal.piece, 0.97, "adds_up", _label(subtotal)),
+                    "tax": Candidate(tax.piece, 0.97, "adds_up", _label(tax)),
+                }
+    return {}
 
 
 def _by_alias(row: AmountRow, aliases: dict[str, str]) -> AmountRow:

@@ -1,0 +1,146 @@
+"""Fields of a document type that are filled in with check boxes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rapidfuzz import fuzz
+
+from docmill.document_types import DocumentType, FieldSpec
+from docmill.extraction import Field, FieldKind
+from docmill.finding.candidate import Candidate
+from docmill.finding.checkboxes import CheckBox, clean_label
+from docmill.finding.field import Reading, build_field, normalise
+from docmill.finding.generic import box_field
+from docmill.finding.geometry import cell_of
+from docmill.finding.sheet import Piece, Sheet
+from docmill.normalisation.booleans import parse_boolean
+from docmill.normalisation.text import comparison_form
+
+ALIKE = 82.0
+
+
+def with_checkboxes(
+    sheet: Sheet, fields: list[Field], boxes: Sequence[CheckBox], document_type: DocumentType, reading: Reading
+) -> list[Field]:
+    """The fields, those that boxes answer taken from the boxes; signatures from what is written over their line.
+
+    A yes-no question with neither or both of its boxes ticked gives no value (``unanswered``, ``contradictory``).
+    """
+    found = {f.name: f for f in fields}
+    for spec in document_type.fields:
+        if spec.kind is FieldKind.BOOLEAN:
+            answer = _yes_or_no(spec, boxes, document_type) or _ticked(spec, boxes, document_type)
+            if answer is None and _is_signature(spec) and spec.name not in found:
+                answer = _signature(sheet, spec, document_type)
+        elif spec.kind is FieldKind.ENUM:
+            answer = _chosen(spec, boxes, document_type, reading)
+        else:
+            continue
+        if answer is not None:
+            found[spec.name] = answer
+    order = [s.name for s in document_type.fields]
+    return sorted(found.values(), key=lambda f: order.index(f.name))
+
+
+def _names(text: str, spec: FieldSpec) -> bool:
+    """Whether a label or question is the field's, nearly or as its beginning."""
+    form = comparison_form(text)
+    for alias in (comparison_form(a) for a in spec.aliases):
+        if form == alias or fuzz.ratio(form, alias) >= ALIKE:
+            return True
+        if len(alias) >= 6 and (form.startswith(alias) or (alias in form and len(alias) > 0.6 * len(form))):
+            return True
+    return False
+
+
+def _yes_or_no(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentType) -> Field | None:
+    answers: dict[bool, CheckBox] = {}
+    for box in boxes:
+        if box.question is None or box.label is None or not _names(clean_label(box.question.text), spec):
+            continue
+        stands_for = parse_boolean(box.label.text)
+        if stands_for is not None:
+            answers.setdefault(stands_for, box)
+    if not answers:
+        return None
+    ticked = [value for value, box in answers.items() if box.checked]
+    shown = answers[ticked[0]] if ticked else next(iter(answers.values()))
+    field = box_field(shown, document_type, spec.name)
+    if field is None:
+        return None
+    if len(ticked) == 1:
+        raw = shown.label.text if shown.label is not None else field.raw
+        return replace(field, value=ticked[0], raw=raw)
+    if len(answers) == 1:
+        # only one of the two boxes was seen, and it is empty: the other may or may not be ticked
+        return None
+    note = "contradictory" if ticked else "unanswered"
+    return replace(field, value=None, raw="", needs_review=True, notes=(note,)) if ticked else None
+
+
+def _ticked(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentType) -> Field | None:
+    for box in boxes:
+        if box.label is not None and parse_boolean(box.label.text) is None and _names(box.label.text, spec):
+            return box_field(box, document_type, spec.name)
+    return None
+
+
+def _chosen(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentType, reading: Reading) -> Field | None:
+    """The ticked option of an enum's group of boxes."""
+    options = []
+    for box in boxes:
+        if box.label is None:
+            continue
+        value = normalise(spec, box.label.text, reading).value
+        asked = box.question is not None and _names(clean_label(box.question.text), spec)
+        if value is not None and (asked or box.question is None):
+            options.append((box, value))
+    ticked = [(box, value) for box, value in options if box.checked]
+    if not ticked:
+        return None
+    box, _ = ticked[0]
+    assert box.label is not None
+    label = Piece(box.label.text, box.box, box.place, box.confidence, box.label.index)
+    field = build_field(spec, Candidate(label, 0.95, "checkbox", box.question), document_type, reading)
+    if len({value for _, value in ticked}) > 1:
+        return replace(field, needs_review=True, notes=(*field.notes, "contradictory"))
+    return field
+
+
+def _is_signature(spec: FieldSpec) -> bool:
+    return any(re.search(r"signature|签名|签字", alias) for alias in (spec.name, *spec.aliases))
+
+
+def _signature(sheet: Sheet, spec: FieldSpec, document_type: DocumentType) -> Field | None:
+    """Whether something is written at a signature's label: beside it, over it, or in its cell."""
+    for piece in sheet.pieces:
+        if not any(comparison_form(piece.text).startswith(comparison_form(a)) for a in spec.aliases if len(a) > 1):
+            continue
+        cell = cell_of(sheet, piece)
+        for other in sheet.pieces:
+            if other.index == piece.index or not any(c.isalnum() for c in other.text):
+                continue
+            beside = (
+                other.box.vertical_overlap(piece.box) > 0.3
+                and 0 <= other.box.x0 - piece.box.x1 < 0.12
+                and not other.text.rstrip().endswith((":", "："))
+                and not re.match(r"date|日期", other.text, re.IGNORECASE)
+            )
+            over = (
+                0 < piece.box.y0 - other.box.y0 < 2.2 * sheet.line_height
+                and other.box.horizontal_overlap(piece.box) > 0.5
+                and cell is None
+                and not other.text.rstrip().endswith((":", "：", "."))
+                and len(other.text) < 40
+            )
+            inside = cell is not None and any(p.index == other.index for p in cell.pieces)
+            if beside or over or inside:
+                confidence = round(0.6 * other.confidence, 4)
+                return Field(
+                    spec.name, spec.kind, other.text, True, confidence, other.place,
+                    needs_review=confidence < document_type.review_threshold,
+                )  # fmt: skip
+    return None
