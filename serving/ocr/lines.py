@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from docmill.extraction import Line, Word
 from docmill.geometry import Box
+from docmill.layout.glyphs import Glyph
 from serving.ocr.recognizer import Recognised
 from serving.ocr.words import with_spaces, words_of
 
@@ -25,6 +26,21 @@ def line_of(quad: NDArray[np.float32], answer: Recognised, size: tuple[int, int]
         words.append(Word(span.text, _box(np.concatenate([top, bottom]), size), round(span.confidence, 4)))
     text = "".join(c.text for c in characters).strip()
     return Line(text, _box(quad, size), round(answer.confidence, 4), tuple(words))
+
+
+def glyphs_of(number: int, quad: NDArray[np.float32], answer: Recognised, size: tuple[int, int]) -> list[Glyph]:
+    """The characters of line ``number`` with their places: as wide as half the way to their neighbours, at most."""
+    corners = reading_corners(quad)
+    places = [c.at for c in answer.characters]
+    pitch = float(np.median(np.diff(places))) if len(places) > 1 else 0.5
+    glyphs = []
+    for character in answer.characters:
+        ends = np.clip(np.array([[character.at - pitch / 2], [character.at + pitch / 2]]), 0, 1)
+        top = corners[0] + (corners[1] - corners[0]) * ends
+        bottom = corners[3] + (corners[2] - corners[3]) * ends
+        box = _box(np.concatenate([top, bottom]), size)
+        glyphs.append(Glyph(character.text, box, character.confidence, number))
+    return glyphs
 
 
 def reading_corners(quad: NDArray[np.float32]) -> NDArray[np.float32]:

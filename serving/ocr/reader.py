@@ -9,11 +9,15 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from docmill.extraction import Line, PageText
+from docmill.extraction import Grid, Line, Mark, PageText
+from docmill.layout.glyphs import Glyph
+from docmill.layout.grids import find_grids
+from docmill.layout.ink import gray_picture, ink_of
+from docmill.layout.marks import find_marks
 from docmill.layout.reading_order import reading_order
 from docmill.layout.straightening import Picture, Straightening, on_page
 from serving.ocr.crops import colour_picture, cropped, legible
-from serving.ocr.lines import line_of
+from serving.ocr.lines import glyphs_of, line_of
 from serving.ocr.recognizer import Recognizer, model_names
 from serving.ocr.uprightness import (
     SMALLEST_SKEW,
@@ -157,21 +161,32 @@ class OcrReader:
         flat = Straightening(way.width, way.height, way.turned)
         quads = moved(quads, way.matrix @ np.linalg.inv(flat.matrix)) if way.skew else quads
         height, width = level.shape[:2]
-        lines = self._lines(level, quads)
+        lines, glyphs = self._lines(level, quads)
         order = reading_order([line.box for line in lines], width / height)
-        text = PageText(lines=tuple(lines[i] for i in order), width=width, height=height)
+        marks, grids = self._drawn(level, glyphs)
+        text = PageText(tuple(lines[i] for i in order), marks, grids, width=width, height=height)
         return text if way.identity else on_page(text, way)
 
-    def _lines(self, picture: Picture, quads: Quads) -> list[Line]:
+    def _drawn(self, picture: Picture, glyphs: list[Glyph]) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
+        if not (self.options.marks or self.options.grids):
+            return (), ()
+        gray = gray_picture(picture)
+        ink = ink_of(gray)
+        marks = find_marks(gray, ink, glyphs) if self.options.marks else ()
+        return marks, find_grids(gray, ink) if self.options.grids else ()
+
+    def _lines(self, picture: Picture, quads: Quads) -> tuple[list[Line], list[Glyph]]:
         crops = [cropped(picture, quad) for quad in quads]
         kept = [i for i, crop in enumerate(crops) if crop is not None]
         answers = self.recognizer.recognise([crop for crop in crops if crop is not None])
         size = picture.shape[1], picture.shape[0]
-        return [
-            line_of(quads[index], answer, size)
-            for index, answer in zip(kept, answers, strict=True)
-            if answer.text.strip() and answer.confidence >= self.options.min_confidence
-        ]
+        lines: list[Line] = []
+        glyphs: list[Glyph] = []
+        for index, answer in zip(kept, answers, strict=True):
+            if answer.text.strip() and answer.confidence >= self.options.min_confidence:
+                glyphs += glyphs_of(len(lines), quads[index], answer, size)
+                lines.append(line_of(quads[index], answer, size))
+        return lines, sorted(glyphs, key=lambda g: (g.box.x0, g.box.y0))
 
 
 def read_text(image: Picture | Image.Image, options: OcrOptions | None = None) -> PageText:
