@@ -25,8 +25,9 @@ from docmill.settings import Settings
 from flows.endpoints import database_url
 from flows.ingest import ingest
 from flows.reprocess_failed import reprocess_failed
-from storage.ledger import PostgresLedger
-from storage.queries import Queries
+from storage.ledger.postgres import PostgresLedger
+from storage.ledger.database import Database
+from storage.queries import LedgerQueries
 
 FlowName = Literal["ingest", "reprocess-failed"]
 FLOWS = {"ingest": ingest, "reprocess-failed": reprocess_failed}
@@ -68,8 +69,8 @@ async def run_flow(
         DatabaseUnavailable: Postgres does not answer.
     """
     began = time.monotonic()
-    async with PostgresLedger.connect(database_url(settings), pool_size=2) as ledger, _client() as client:
-        queries = Queries(ledger)
+    async with Database(database_url(settings), pool_size=2) as database, _client() as client:
+        ledger, queries = PostgresLedger(database), LedgerQueries(database)
         run, work = await _start(client, name, parameters, here=here)
         try:
             with _bar(quiet) as show:
@@ -119,7 +120,7 @@ async def _start(
 async def _follow(
     client: PrefectClient,
     ledger: PostgresLedger,
-    queries: Queries,
+    queries: LedgerQueries,
     run_id: UUID,
     work: asyncio.Task[Any] | None,
     show: Callable[[BatchCounts], None],

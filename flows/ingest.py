@@ -46,9 +46,9 @@ async def ingest(
             "max_failure_rate": max_failure_rate,
             "workers": workers,
         }
-        spec = batch_spec(world.settings, place.text, document_type, engine, parameters)
+        spec = batch_spec(world.settings, str(place), document_type, engine, parameters)
         batch = await world.ledger.start_batch(spec)
-        await discover_documents(open_resources, batch.id, place.text, limit=limit, force=force)
+        await discover_documents(open_resources, batch.id, str(place), limit=limit, force=force)
         return await work_through(world, batch, workers=workers, force=force, max_failure_rate=max_failure_rate)
 
 

@@ -33,8 +33,11 @@ async def reprocess_failed(
     """
     async with open_resources() as world:
         source = await world.queries.batch(batch)
-        parameters = {"reprocess": str(source.id), "codes": codes or [], "document": document, "limit": limit}
-        spec = batch_spec(world.settings, source.source, source.document_type, source.engine, parameters)
+        parameters = {"reprocess": str(source["batch_id"]), "codes": codes or [], "document": document, "limit": limit}
+        spec = batch_spec(world.settings, source["source"], source["document_type"], source["engine"], parameters)
         again = await world.ledger.start_batch(spec)
-        await reopen_failures(world, again, source.id, codes=codes or [], document=document, limit=limit)
+        await reopen_failures(
+            world, again, source["batch_id"], source["extractor_version"],
+            codes=codes or [], document=document, limit=limit,
+        )  # fmt: skip
         return await work_through(world, again, workers=workers, force=False, max_failure_rate=max_failure_rate)

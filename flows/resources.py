@@ -19,9 +19,11 @@ from serving.ocr.reader import OcrOptions, OcrReader
 from serving.ocr_engine import OcrExtractor
 from serving.processes import WorkerPool
 from storage.document_files import DocumentFiles
-from storage.ledger import PostgresLedger
-from storage.objects.folder import FolderStore
+from storage.ledger.postgres import PostgresLedger
+from storage.ledger.database import Database
 from storage.objects.s3 import S3Store
+from storage.objects.sources import store_for
+from storage.queries import LedgerQueries
 
 
 @dataclass
@@ -30,6 +32,7 @@ class World:
 
     settings: Settings
     ledger: PostgresLedger
+    queries: LedgerQueries
     pool: WorkerPool
     files: DocumentFiles
 
@@ -44,16 +47,12 @@ class World:
         return ocr_options(self.settings)
 
     @cached_property
-    def _folders(self) -> FolderStore:
-        return FolderStore()
-
-    @cached_property
     def _s3(self) -> S3Store:
         return s3_store(self.settings)
 
     def store_of(self, bucket: str) -> ObjectStore:
         """An absolute path is a folder, anything else a bucket."""
-        return self._folders if bucket.startswith("/") else self._s3
+        return store_for(bucket, lambda: self._s3)
 
     def extractor(self, engine: str) -> PageExtractor:
         """The engine of that name.
@@ -111,17 +110,16 @@ async def open_resources() -> AsyncIterator[World]:
 async def _enter(stack: contextlib.AsyncExitStack, settings: Settings) -> World:
     files = DocumentFiles(settings.data_dir / "cache", settings.pipeline.cache_bytes)
     stack.callback(files.close)
-    ledger = await stack.enter_async_context(
-        PostgresLedger.connect(database_url(settings), pool_size=settings.database.pool_size)
-    )
+    database = await stack.enter_async_context(Database(database_url(settings), pool_size=settings.database.pool_size))
     pool = await stack.enter_async_context(
         WorkerPool(
             settings.pipeline.processes,
             recycle_after=settings.pipeline.recycle_pages,
             memory_limit_bytes=settings.pipeline.process_memory_bytes,
+            log_file=settings.data_dir / "logs" / "pages.log",
         )
     )
-    return World(settings, ledger, pool, files)
+    return World(settings, PostgresLedger(database), LedgerQueries(database), pool, files)
 
 
 def render_limits(settings: Settings) -> RenderLimits:
@@ -150,11 +148,11 @@ def s3_store(settings: Settings) -> S3Store:
         access_key=access.access_key,
         secret_key=access.secret_key,
         region=access.region,
-        addressing=objects.addressing,
         ca_file=objects.ca_file,
+        virtual_host=None if objects.addressing == "auto" else objects.addressing == "virtual",
         concurrency=objects.concurrency,
-        timeout_seconds=objects.timeout_seconds,
-        retries=objects.retries,
+        read_timeout_seconds=objects.timeout_seconds,
+        tries=objects.retries + 1,
     )
 
 

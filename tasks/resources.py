@@ -13,6 +13,7 @@ from docmill.rendering import RenderLimits
 from docmill.settings import Settings
 from serving.ocr.reader import OcrOptions
 from serving.processes import WorkerPool
+from storage.queries import LedgerQueries
 
 
 class DocumentFiles(Protocol):
@@ -34,6 +35,11 @@ class Resources(Protocol):
     @property
     def ledger(self) -> Ledger:
         """The ledger."""
+        ...
+
+    @property
+    def queries(self) -> LedgerQueries:
+        """The ledger's read side."""
         ...
 
     @property
