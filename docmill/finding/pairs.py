@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from docmill.finding.geometry import NEAR_GAP_CHARS, neighbour
-from docmill.finding.labels import label_end
+from docmill.finding.parts import NOTHING, prepared, split_label
 from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
-from docmill.finding.vocabulary import is_prose, label_likeness
+from docmill.finding.vocabulary import is_numbered, is_prose, label_likeness, phrase_end
 from docmill.normalisation.text import has_wide
 
 LIKELY = 0.55
 """From this likeness on a text without a colon is taken for a label where a value stands beside or below it."""
 
-_BLANKS = re.compile(r"_{2,}|\.{4,}|…{2,}")
-_INNER = re.compile(
-    r"(?<=\S)\s+(?=(?:[A-Z][A-Za-z'/]*\.?(?:\s(?:of|to|and|the|[A-Z#][A-Za-z'/]*\.?|\d))*\s?#?\s?[:：](?!\d\d\b|//)))"
-)
-_NOTHING = re.compile(r"^[\W_]*$")
+CONTINUES = re.compile(r"^[a-z(]")
+VALUE_GAP = 2.1
+"""How far below its label a value can start, in heights of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,52 +38,12 @@ def find_pairs(sheet: Sheet, used: frozenset[int]) -> list[Pair]:
     """
     finder = _Finder(sheet, set(used))
     finder.cells()
+    finder.numbered()
     finder.colons()
+    finder.phrases()
     finder.likely_labels()
+    finder.rows()
     return sorted(finder.pairs, key=lambda p: (p.label.index, p.label.box.y0, p.label.box.x0))
-
-
-def segments(piece: Piece) -> Iterator[Piece]:
-    """A line cut before each ``Label:`` inside it."""
-    text = piece.text
-    if has_wide(text):
-        yield piece
-        return
-    starts = [0]
-    for match in _INNER.finditer(text):
-        before = text[starts[-1] : match.start()]
-        end = label_end(before)
-        if end and before[end:].strip(" :："):
-            starts.append(match.end())
-        elif not end and starts == [0] and not is_prose(before):
-            # a value of the label to the left, then the next label: "CA Zip Code: 12345"
-            starts.append(match.end())
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        yield piece.part(start, end)
-
-
-def split_label(piece: Piece) -> tuple[Piece, Piece | None] | None:
-    """(label, value or None) of a text such as ``Label: value`` or ``Label ____ value``; None where it is neither."""
-    text = piece.text
-    end = label_end(text)
-    if end and any(c.isalpha() for c in text[:end]) and not re.search(r"https?$|www", text[:end]):
-        value = _BLANKS.sub(" ", text[end:].lstrip(" :：#;"))
-        start = len(text) - len(text[end:].lstrip(" :：#;"))
-        return piece.part(0, end), None if _NOTHING.match(value) else _without_blanks(piece.part(start))
-    blank = _BLANKS.search(text)
-    if blank and blank.start() >= 2 and any(c.isalpha() for c in text[: blank.start()]):
-        rest = text[blank.start() :]
-        value = _BLANKS.sub(" ", rest)
-        return piece.part(0, blank.start()), None if _NOTHING.match(value) else _without_blanks(
-            piece.part(blank.start())
-        )
-    return None
-
-
-def _without_blanks(piece: Piece) -> Piece:
-    start = len(piece.text) - len(piece.text.lstrip("_ .…"))
-    end = len(piece.text.rstrip("_ …"))
-    return piece.part(start, end) if start < end else piece
 
 
 class _Finder:
@@ -96,12 +53,8 @@ class _Finder:
         self.sheet = sheet
         self.used = used
         self.pairs: list[Pair] = []
-        self._parts: list[Piece] = [
-            part for piece in sheet.pieces if piece.index not in used for part in segments(piece)
-        ]
-        self._labels = {
-            id(part): split for part in self._parts if (split := split_label(part)) is not None
-        }  # fmt: skip
+        self._parts = prepared(sheet, used)
+        self._labels = {id(part): split for part in self._parts if (split := split_label(part)) is not None}
         self._taken: set[int] = set()
 
     # --- ruled cells ---------------------------------------------------------------------------------------------
@@ -155,7 +108,25 @@ class _Finder:
                     return True
         return False
 
-    # --- colons --------------------------------------------------------------------------------------------------
+    # --- labels in the open --------------------------------------------------------------------------------------
+
+    def numbered(self) -> None:
+        """Items of a numbered form: ``5. Date`` over (or left of) what is filled in."""
+        items = [p for p in self._parts if is_numbered(p.text) and label_likeness(p.text) >= LIKELY]
+        if len(items) < 3:
+            return  # a numbered paragraph or two do not make a form
+        for part in items:
+            if self._is_taken(part):
+                continue
+            split = self._labels.get(id(part))
+            if split is not None and split[1] is not None:
+                continue
+            below = self._below(part, 0.85)
+            right = self._right(part, 0.12)
+            if right and (not below or right[0].box.x0 - part.box.x1 < 0.05):
+                self._pair(part, part, right, 0.8, "item_right", " ")
+            elif below:
+                self._pair(part, part, below, 0.78, "item_below")
 
     def colons(self) -> None:
         """``Label: value`` in one line; the value right of, or below, a label that ends in a colon."""
@@ -165,115 +136,139 @@ class _Finder:
                 continue
             label, value = split
             if value is not None:
-                run = self._run_on(value)
-                whole = joined([value, *run], " ")
+                whole = joined([value, *self._run_on(part)], " ")
                 whole = joined([whole, *self._continuation(label, whole)])
-                self._add(label, whole, 0.95, "same_line")
-                self._take(part)
-                continue
-            right = self._right(label)
-            if right:
-                self._add(label, joined(right, " "), 0.9, "right_of")
-                self._take(part)
-                continue
-            below = self._below(label)
-            if below:
-                self._add(label, joined(below), 0.75, "below")
-                self._take(part)
+                self._pair(part, label, [whole], 0.95, "same_line")
+            elif right := self._right(part, 0.45):
+                self._pair(part, label, right, 0.9, "right_of", " ")
+            elif below := self._below(part, 0.9):
+                self._pair(part, label, below, 0.75, "below")
 
-    # --- labels known by their words -----------------------------------------------------------------------------
+    def phrases(self) -> None:
+        """Well-known labels that their value follows without a colon (``Sold To Any Residences``)."""
+        for part in self._parts:
+            if self._is_taken(part) or id(part) in self._labels:
+                continue
+            end = phrase_end(part.text)
+            if end:
+                value = part.part(end + len(part.text[end:]) - len(part.text[end:].lstrip(" #.")))
+                self._pair(part, part.part(0, end), [value, *self._run_on(part)], 0.7, "phrase", " ")
 
     def likely_labels(self) -> None:
-        """Labels without a colon: item numbers and form words over, or left of, a value; or under a written line."""
-        scored = [(label_likeness(p.text), p) for p in self._parts if not self._is_taken(p)]
-        for likeness, part in scored:
+        """Labels known by their words: left of, over, or under (a caption) what is filled in."""
+        for part in self._parts:
+            likeness = label_likeness(part.text)
             if likeness < LIKELY or self._is_taken(part) or id(part) in self._labels:
                 continue
-            right, below = self._right(part, 0.25), self._below(part)
-            right = [] if right and label_likeness(right[0].text) >= min(likeness, LIKELY) else right
-            near = right and right[0].box.x0 - part.box.x1 < 6 * self.sheet.char_width
-            if right and (near or not below):
-                self._add(part, joined(right, " "), 0.75 * likeness + 0.1, "right_of_word")
+            right, below = self._right(part, 0.4), self._below(part, likeness)
+            if right and label_likeness(right[0].text) >= 0.4:
+                right = []
+            gap = right[0].box.x0 - part.box.x1 if right else 1.0
+            if right and (gap < 0.12 or not below or any(c.isdigit() for c in right[0].text)):
+                self._pair(part, part, right, 0.75 * likeness + 0.1, "right_of_word", " ")
             elif below:
-                self._add(part, joined(below), 0.75 * likeness + 0.05, "below_word")
-            else:
-                above = self._above(part)
-                if above is None:
-                    continue
-                self._add(part, above, 0.6 * likeness, "above_word")
-            self._take(part)
+                self._pair(part, part, below, 0.75 * likeness + 0.05, "below_word")
+            elif (above := self._above(part)) is not None:
+                self._pair(part, part, [above], 0.6 * likeness, "caption")
+
+    def rows(self) -> None:
+        """What is left: a short text and a number behind it on one row."""
+        for part in self._parts:
+            if self._is_taken(part) or id(part) in self._labels or not _is_short_text(part.text):
+                continue
+            right = self._right(part, 0.3)
+            if len(right) == 1 and re.fullmatch(r"[-(]?\W?\s?\d[\d.,]*\W?|[xX√✓]", right[0].text):
+                self._pair(part, part, right, 0.5, "row")
 
     # --- what stands around a label ------------------------------------------------------------------------------
 
     def _row(self, piece: Piece) -> list[Piece]:
-        return [
-            p
-            for p in self._parts
-            if p is not piece and not self._is_taken(p) and p.box.vertical_overlap(piece.box) > 0.45
-        ]
+        return sorted(
+            (
+                p
+                for p in self._parts
+                if p is not piece and p.box.vertical_overlap(piece.box) > 0.45 and p.box.x0 > piece.box.x0
+            ),
+            key=lambda p: p.box.x0,
+        )
 
-    def _right(self, label: Piece, widest: float = 0.45) -> list[Piece]:
+    def _right(self, label: Piece, widest: float) -> list[Piece]:
+        """The run of text right of a label, up to the next label."""
         run: list[Piece] = []
         edge = label.box.x1
-        for piece in sorted(self._row(label), key=lambda p: p.box.x0):
-            if piece.box.x0 < label.box.x1 - 0.012 or _NOTHING.match(piece.text):
+        for piece in self._row(label):
+            if piece.box.x0 < label.box.x1 - 0.015 or NOTHING.match(piece.text):
                 continue
             limit = NEAR_GAP_CHARS * self.sheet.char_width if run else widest
-            if id(piece) in self._labels or piece.box.x0 - edge > limit or is_prose(piece.text):
+            if self._is_taken(piece) or id(piece) in self._labels or piece.box.x0 - edge > limit:
                 break
-            if label_likeness(piece.text) >= 0.7:
+            if is_prose(piece.text) or is_numbered(piece.text) or label_likeness(piece.text) >= 0.6:
                 break
             run.append(piece)
             edge = piece.box.x1
         return run
 
-    def _run_on(self, value: Piece) -> list[Piece]:
-        run: list[Piece] = []
-        edge = value.box.x1
-        for piece in sorted(self._row(value), key=lambda p: p.box.x0):
-            if piece.box.x0 < value.box.x1 - 0.005:
-                continue
-            if id(piece) in self._labels or piece.box.x0 - edge > 2.5 * self.sheet.char_width:
-                break
-            if label_likeness(piece.text) >= 0.7:
-                break
-            run.append(piece)
-            edge = piece.box.x1
-        return run
+    def _run_on(self, part: Piece) -> list[Piece]:
+        """Pieces close behind a part that already holds its value: the OCR cut the value in two."""
+        run = self._right(part, 2.5 * self.sheet.char_width)
+        return [p for p in run if p.box.x0 - part.box.x1 < 12 * self.sheet.char_width]
 
     def _continuation(self, label: Piece, value: Piece) -> list[Piece]:
-        """Lines right below a value that stand under it, indented from the label: the value goes on."""
-        if value.box.x0 < label.box.x1 - 0.01:
-            return []
-        return [p for p in self._below(value, tight=True) if p.box.x0 > label.box.x0 + 4 * self.sheet.char_width]
-
-    def _below(self, label: Piece, *, tight: bool = False) -> list[Piece]:
+        """Lines right below a value that start where it starts, right of its label: the value goes on."""
         lines: list[Piece] = []
-        bottom = label.box.y1
-        height = max(label.box.height, self.sheet.line_height)
-        column = [
-            p
-            for p in self._parts
-            if p is not label and not self._is_taken(p) and p.box.center[1] > label.box.y1 and self._in_column(p, label)
-        ]
-        for piece in sorted(column, key=lambda p: (p.box.center[1], p.box.x0)):
-            if lines and piece.box.vertical_overlap(lines[-1].box) > 0.5:
-                continue
-            limit = (0.8 if tight else 2.0) * height if not lines else 0.9 * height
-            if piece.box.y0 - bottom > limit or id(piece) in self._labels or _NOTHING.match(piece.text):
-                break
-            if label_likeness(piece.text) >= LIKELY or (is_prose(piece.text) and not lines and len(label.text) > 60):
-                break
-            lines.append(piece)
-            bottom = piece.box.y1
-            if len(lines) >= 6:
-                break
+        if value.box.x0 < label.box.x1 - 0.01 or len(value.text) < 12:
+            return lines
+        for part in self._parts:
+            last = lines[-1] if lines else value
+            gap = part.box.y0 - last.box.y1
+            if (
+                abs(part.box.x0 - value.box.x0) < 2 * self.sheet.char_width
+                and -0.3 * self.sheet.line_height < gap < 0.7 * self.sheet.line_height
+                and part.box.center[1] > last.box.y1
+                and not self._is_taken(part)
+                and id(part) not in self._labels
+                and label_likeness(part.text) < LIKELY
+            ):
+                lines.append(part)
         return lines
 
-    def _in_column(self, piece: Piece, label: Piece) -> bool:
-        starts_near = abs(piece.box.x0 - label.box.x0) < 3 * self.sheet.char_width
-        inside = piece.box.horizontal_overlap(label.box) > 0.6 and piece.box.width < 1.6 * label.box.width + 0.1
-        return starts_near or inside
+    def _below(self, label: Piece, likeness: float) -> list[Piece]:
+        """The lines below a label, in the zone between its start and the next text on its row."""
+        row = [p for p in self._row(label) if p.box.x0 >= label.box.x1 - 0.015]
+        left, right = label.box.x0 - 2.5 * self.sheet.char_width, row[0].box.x0 if row else 1.01
+        height = max(min(label.box.height, 1.6 * self.sheet.line_height), self.sheet.line_height)
+        lines: list[list[Piece]] = []
+        bottom = label.box.y1
+        for part in self._parts:
+            if part is label or part.box.center[1] <= bottom - 0.1 * height or NOTHING.match(part.text):
+                continue
+            if not (left <= part.box.x0 < right - self.sheet.char_width) or part.box.x0 - label.box.x1 > 0.15:
+                continue
+            if lines and part.box.vertical_overlap(lines[-1][-1].box) > 0.5:
+                near = part.box.x0 - lines[-1][-1].box.x1 < NEAR_GAP_CHARS * self.sheet.char_width
+                if near and not self._is_taken(part):
+                    lines[-1].append(part)
+                continue
+            limit = VALUE_GAP if not lines else 1.0
+            stop = part.box.y0 - bottom > limit * height or self._is_taken(part)
+            if stop or not self._can_be_value(part, likeness, first=not lines):
+                break
+            lines.append([part])
+            bottom = max(bottom, part.box.y1)
+            if len(lines) >= 7:
+                break
+        return [joined(line, " ") for line in lines]
+
+    def _can_be_value(self, part: Piece, likeness: float, *, first: bool) -> bool:
+        split = self._labels.get(id(part))
+        other = label_likeness(part.text)
+        if is_numbered(part.text) or (split is not None and (split[1] is None or label_likeness(split[0].text) >= 0.5)):
+            return False
+        if other >= LIKELY and other > likeness - 0.2:
+            return False
+        if other >= 0.4 and any(re.fullmatch(r"[\d.,]+", p.text) for p in self._row(part)[:1]):
+            return False  # itself the label of a number behind it
+        return not (first and is_prose(part.text) and likeness < 0.8)
 
     def _above(self, label: Piece) -> Piece | None:
         """What is written on the line over a caption (``Signature``, ``Date``)."""
@@ -281,13 +276,32 @@ class _Finder:
             p
             for p in self._parts
             if p is not label and not self._is_taken(p) and id(p) not in self._labels
-            and 0 < label.box.center[1] - p.box.center[1] < 2.2 * self.sheet.line_height
+            and 0 < label.box.center[1] - p.box.center[1] < 2.5 * self.sheet.line_height
             and p.box.horizontal_overlap(label.box) > 0.5
-            and label_likeness(p.text) < 0.3 and not is_prose(p.text)
+            and label_likeness(p.text) < 0.4 and not is_prose(p.text) and not NOTHING.match(p.text)
         ]  # fmt: skip
         return max(over, key=lambda p: p.box.center[1], default=None)
 
     # --- book-keeping --------------------------------------------------------------------------------------------
+
+    def _pair(
+        self, part: Piece, label: Piece, value: list[Piece], quality: float, rule: str, separator: str | None = None
+    ) -> None:
+        """Keep a pair; lines at the value's head that are the label's second line go to the label."""
+        rest = list(value)
+        more: list[Piece] = []
+        ends = label.text.rstrip().endswith((":", "：", "?"))
+        while len(rest) > 1 and not ends and rule in ("item_below", "below_word") and CONTINUES.match(rest[0].text):
+            if is_prose(rest[0].text) and len(rest[0].text) > 100:
+                break
+            more.append(rest.pop(0))
+        if rule in ("item_below", "below_word") and not ends and not more and CONTINUES.match(rest[0].text):
+            only_bracket = re.fullmatch(r"\([^()]*\)?", rest[0].text)
+            if only_bracket:
+                return
+        self._add(joined([label, *more]), joined(rest, separator), quality, rule)
+        for piece in (part, *value):
+            self._take(piece)
 
     def _add(self, label: Piece, value: Piece, quality: float, rule: str) -> None:
         self.pairs.append(Pair(label, value, min(quality, 1.0), rule))
@@ -304,3 +318,8 @@ class _Finder:
 
     def _is_taken(self, part: Piece) -> bool:
         return id(part) in self._taken
+
+
+def _is_short_text(text: str) -> bool:
+    words = text.split()
+    return 1 <= len(words) <= 5 and sum(c.isalpha() for c in text) >= 3 and sum(c.isdigit() for c in text) <= 2

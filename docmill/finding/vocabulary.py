@@ -37,13 +37,46 @@ _CHINESE = re.compile(
 )
 _NUMBER_LED = re.compile(r"^\s*\d{1,2}\s?[A-Za-z]?[.)]?\s+(?=[A-Z(])|^\s*\d{1,2}[.)]\s?(?=[A-Z(])|^\(?[a-z]\)\s")
 MOST_WORDS = 14
+_PHRASES = re.compile(
+    r"(?:sold|bill|ship|remit|billed|invoice)[\s-]to|invoice(?:\s(?:no|number|date))?|order(?:\s(?:no|number|date))?|name|"
+    r"(?:full|first|last|company|customer|guest|client|account)\sname|date(?:\sof\s(?:birth|issue))?|due\sdate|phone|tel|"
+    r"fax|e-?mail|address|iban|bic|swift|vat|btw|kvk|gst|tax|total|subtotal|account|website|number|no|id|attn|terms|"
+    r"my\scommission\sexpires|gen\.?\sdate|page",
+    re.IGNORECASE,
+)
+"""Labels that printed forms set before a value without a colon."""
+
+
+def is_label_word(word: str) -> bool:
+    """Whether a word is one that labels are made of."""
+    plain = re.sub(r"[^\w']", "", word.lower().replace("e-mail", "email"))
+    plain = re.sub(r"'s?$", "", plain)
+    return plain in _WORDS or plain.rstrip("s") in _WORDS or plain + "s" in _WORDS
+
+
+def is_numbered(text: str) -> bool:
+    """Whether a text begins with an item's number (``5. Date``, ``12A. Pay``, ``1 Name``)."""
+    return bool(_NUMBER_LED.match(text))
+
+
+def phrase_end(text: str) -> int:
+    """Where a known label ends that a value follows without a colon (``Sold To Anyone``); 0 where there is none."""
+    match = _PHRASES.match(text)
+    if match is None or match.end() >= len(text) or text[match.end()] not in " #":
+        return 0
+    rest = text[match.end() :].lstrip(" #.")
+    words = rest.split()
+    if not rest or not (rest[0].isupper() or rest[0].isdigit() or rest[0] in "$€£¥") or is_prose(rest):
+        return 0
+    known = sum(is_label_word(w) for w in words)
+    return match.end() if known * 3 < len(words) or (known == 0) else 0
 
 
 @lru_cache(maxsize=8192)
 def label_likeness(text: str) -> float:
     """How much a text reads like a form's label, 0 to 1, by its words and its form alone."""
     text = text.strip()
-    if not any(c.isalpha() for c in text):
+    if not any(c.isalpha() for c in text) or "@" in text:
         return 0.0
     if text.endswith((":", "：")) and len(text) < 80:
         return 1.0
@@ -52,20 +85,22 @@ def label_likeness(text: str) -> float:
     numbered = _NUMBER_LED.match(text)
     body = text[numbered.end() :] if numbered else text
     outside = re.sub(r"\([^()]*\)", "", body).strip() or body
-    words = [w for w in re.findall(r"[A-Za-z'À-ÿ]+", outside.lower()) if w not in _SMALL]
+    clause = re.split(r"(?<=[a-z])\.\s", outside)[0]
+    words = [w for w in re.findall(r"[A-Za-z'À-ÿ]+", clause.lower().replace("e-mail", "email")) if w not in _SMALL]
+    known = sum(map(is_label_word, words)) / len(words) if words else 0.0
     if numbered and len(words) <= 24:
-        return 0.85 if any(w in _WORDS for w in words[:8]) else 0.6
-    digits = sum(c.isdigit() for c in outside)
-    if not words or len(words) > MOST_WORDS or digits > 2:
+        return 0.85 if any(map(is_label_word, words[:8])) else 0.6
+    if not words or len(words) > MOST_WORDS or sum(c.isdigit() for c in outside) > 2:
         return 0.05
-    known = sum(w in _WORDS or w.rstrip("s") in _WORDS for w in words) / len(words)
     likeness = 0.75 * known
-    if outside.endswith("?"):
+    if clause.endswith("?"):
         likeness = max(likeness, 0.6)
     if "(" in body and known:
         likeness += 0.1
     if len(words) > 6:
-        likeness -= 0.15
+        likeness -= 0.1
+    if len(words) == 1:
+        likeness *= 0.85
     return max(0.0, min(likeness, 0.9))
 
 
