@@ -87,14 +87,23 @@ def _document(number: int, document: ReportDocument) -> _DocumentView:
 
 def _page(prefix: str, page: ReportPage) -> _PageView:
     marks = tuple(Mark(f"{prefix}f{number}", field) for number, field in enumerate(page.fields, 1))
+    tables = tuple(tables_of(marks))
     picture = "" if page.image is None else base64.b64encode(page.image).decode()
     return _PageView(
         page=page,
         picture=picture,
         marks=marks,
         values=tuple(mark for mark in marks if mark.field.row is None),
-        tables=tuple(tables_of(marks)),
-        found_tables=tuple(block for block in blocks_of(page.blocks, BlockKind.TABLE) if block.table is not None),
-        checkboxes=tuple(blocks_of(page.blocks, BlockKind.CHECKBOX)),
+        tables=tables,
+        found_tables=() if tables else tuple(b for b in blocks_of(page.blocks, BlockKind.TABLE) if b.table is not None),
+        checkboxes=tuple(b for b in blocks_of(page.blocks, BlockKind.CHECKBOX) if not _is_field(b, page)),
         text=tuple(b for b in page.blocks if b.kind in (BlockKind.TITLE, BlockKind.TEXT) and b.text.strip()),
+    )
+
+
+def _is_field(block: Block, page: ReportPage) -> bool:
+    """Whether a check box is among the values already."""
+    return any(
+        isinstance(field.value, bool) and field.box is not None and field.box.iou(block.box) > 0.5
+        for field in page.fields
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,6 +12,7 @@ from docmill.drawing.palette import level_of
 from docmill.extraction import Block, BlockKind, Field, FieldKind
 from docmill.normalisation.text import comparison_form
 
+_TABLE_COLUMN = re.compile(r"(.+?)\.(?=\S)(.+)", re.DOTALL)
 _NUMERIC = (FieldKind.MONEY, FieldKind.NUMBER)
 _NOTES = {
     "unsupported": "no ink on the page supports it",
@@ -112,15 +114,21 @@ def tables_of(marks: Sequence[Mark]) -> list[Table]:
     names: dict[str, list[Mark]] = {}
     for mark in marks:
         if mark.field.row is not None:
-            names.setdefault(mark.field.name.partition(".")[0], []).append(mark)
+            names.setdefault(_split(mark.field.name)[0], []).append(mark)
     tables = []
     for name, cells in names.items():
-        numeric = {mark.field.name.partition(".")[2]: mark.field.kind in _NUMERIC for mark in cells}
-        by_place = {(mark.field.row, mark.field.name.partition(".")[2]): mark for mark in cells}
+        numeric = {_split(mark.field.name)[1]: mark.field.kind in _NUMERIC for mark in cells}
+        by_place = {(mark.field.row, _split(mark.field.name)[1]): mark for mark in cells}
         numbers = sorted({mark.field.row for mark in cells if mark.field.row is not None})
         rows = tuple(tuple(by_place.get((row, column)) for column in numeric) for row in numbers)
         tables.append(Table(name, tuple(numeric.items()), rows))
     return tables
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Table and column: at the first dot that no blank follows (printed titles such as ``12. Items`` have others)."""
+    match = _TABLE_COLUMN.match(name)
+    return (match[1], match[2]) if match else ("table", name)
 
 
 def blocks_of(blocks: Sequence[Block], kind: BlockKind) -> list[Block]:

@@ -103,7 +103,7 @@ FIELDS = (
 )  # fmt: skip
 BLOCKS = (
     Block(BlockKind.TITLE, "Receipt", BOX, 0.9),
-    Block(BlockKind.CHECKBOX, "☒ Member", BOX, 0.9),
+    Block(BlockKind.CHECKBOX, "☒ Member", Box(0.1, 0.6, 0.12, 0.62), 0.9),
     Block(BlockKind.TABLE, "", BOX, 0.9, TableData(("Head", "Other"), (("cell one", "cell two"),))),
 )
 READ = ReportDocument(
@@ -166,11 +166,30 @@ def test_a_box_lies_where_the_value_stands() -> None:
 
 
 def test_tables_are_put_together_and_keep_their_gaps() -> None:
-    typed, found = parse(REPORT).all("table", klass="cells")
+    (typed,) = parse(REPORT).all("table", klass="cells")
     assert [cell.words for cell in typed.all("th")] == ["Description", "Amount"]
     assert [[cell.words for cell in row.all("td")] for row in typed.all("tr")[1:]] == [["Tea", "2.00"], ["Cake", "–"]]
+    untyped = replace(READ, pages=(replace(READ.pages[0], fields=()),))
+    (found,) = parse(replace(REPORT, documents=(untyped,))).all("table", klass="cells")
     assert [cell.words for cell in found.all("th")] == ["Head", "Other"]
     assert [cell.words for cell in found.all("td")] == ["cell one", "cell two"]
+
+
+def test_printed_titles_may_have_dots() -> None:
+    cells = tuple(
+        value(name, FieldKind.TEXT, name, name, 0.9, row=0) for name in ("12B. Earnings.Type", "12B. Earnings.Item No.")
+    )
+    page = replace(READ.pages[0], fields=cells, blocks=())
+    root = parse(replace(REPORT, documents=(replace(READ, pages=(page,)),)))
+    assert [h.words for h in root.all("h3")] == ["12B. Earnings"]
+    assert [cell.words for cell in root.all("table", klass="cells")[0].all("th")] == ["Type", "Item No."]
+
+
+def test_a_check_box_that_is_a_field_is_not_shown_twice() -> None:
+    elsewhere = Block(BlockKind.CHECKBOX, "[ ] Guest", Box(0.6, 0.6, 0.62, 0.62), 0.9)
+    page = replace(READ.pages[0], blocks=(replace(BLOCKS[1], box=BOX), elsewhere))
+    root = parse(replace(REPORT, documents=(replace(READ, pages=(page,)),)))
+    assert [item.words for item in root.all("ul", klass="boxes")[0].all("li")] == ["[ ] Guest"]
 
 
 def test_check_boxes_text_and_missing_fields_are_shown() -> None:
