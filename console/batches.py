@@ -91,7 +91,9 @@ def _run(name: Any, parameters: dict[str, Any], *, here: bool, as_json: bool) ->
                     "failures": failed})  # fmt: skip
     else:
         colour = {"Completed": "green", "Failed": "red"}.get(end.state, "yellow")
-        console.print(f"[bold {colour}]{escape(end.state.lower())}[/]: {escape(end.message)} [dim]({end.seconds:.1f} s)[/]")
+        console.print(
+            f"[bold {colour}]{escape(end.state.lower())}[/]: {escape(end.message)} [dim]({end.seconds:.1f} s)[/]"
+        )
         if failed:
             print_rows(failed, FAILURE_COLUMNS, as_json=False)
         if end.batch_id and (end.counts.documents_total or failed):
@@ -107,9 +109,7 @@ def batches(
     rows = read_ledger(lambda queries: queries.batches(limit))
     for row in rows:
         row["batch"] = str(row["batch_id"])[:8]
-    print_rows(
-        rows, BATCH_COLUMNS, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE"
-    )
+    print_rows(rows, BATCH_COLUMNS, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE")
 
 
 def failures(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from console.output import console
-from docmill.settings import Settings, load_settings
+from docmill.settings import load_settings
 from flows.endpoints import database_url
 from storage.queries import LedgerQueries
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+from prefect import Flow
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import arun_deployment
@@ -25,12 +26,12 @@ from docmill.settings import Settings
 from flows.endpoints import database_url
 from flows.ingest import ingest
 from flows.reprocess_failed import reprocess_failed
-from storage.ledger.postgres import PostgresLedger
 from storage.ledger.database import Database
+from storage.ledger.postgres import PostgresLedger
 from storage.queries import LedgerQueries
 
 FlowName = Literal["ingest", "reprocess-failed"]
-FLOWS = {"ingest": ingest, "reprocess-failed": reprocess_failed}
+FLOWS: dict[FlowName, Flow[Any, Any]] = {"ingest": ingest, "reprocess-failed": reprocess_failed}
 WORKER_SILENT_SECONDS = 45.0
 LOOK_EVERY_SECONDS = 0.4
 
@@ -104,8 +105,8 @@ async def _start(
         flow = FLOWS[name]
         run = await client.create_flow_run(flow, parameters=parameters)
         logging.getLogger("prefect").setLevel(logging.WARNING)
-        running = run_flow_here(flow, flow_run=run, parameters=parameters, return_type="state")
-        return run, asyncio.ensure_future(running)  # type: ignore[arg-type]
+        running: Any = run_flow_here(flow, flow_run=run, parameters=parameters, return_type="state")
+        return run, asyncio.ensure_future(running)
     try:
         return await arun_deployment(
             f"{name}/{name}", client=client, parameters=parameters, timeout=0, as_subflow=False

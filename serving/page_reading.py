@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docmill.extraction import PageText
 from docmill.ports import PageImage
-from docmill.rendering import RenderLimits, render_page
+from docmill.rendering import RenderedPage, RenderLimits, render_page
 from serving.ocr.reader import OcrOptions, OcrReader
 
 
@@ -66,3 +66,19 @@ def view_page(path: Path, media_type: str, page_no: int, options: ViewOptions) -
         seconds=seconds,
         notes=page.notes,
     )
+
+
+def picture_page(
+    path: Path, media_type: str, page_no: int, limits: RenderLimits, passwords: tuple[str, ...], long_side: int
+) -> PageImage:
+    """One page as a JPEG for people, at most ``long_side`` pixels on its longer side.
+
+    Raises:
+        PermanentError: as view_page.
+    """
+    page = render_page(path, media_type, page_no, limits, passwords)
+    image = page.image
+    if max(image.size) > long_side:
+        image = image.copy()
+        image.thumbnail((long_side, long_side))
+    return RenderedPage(image, page.dpi).encode(quality=72)
