@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from docmill.rendering import RenderLimits, render_page
 
 LIMITS = RenderLimits()
+
+
+@cache
+def _reader() -> Any:
+    from serving.ocr.reader import OcrOptions, OcrReader
+
+    return OcrReader(OcrOptions())
 
 
 def drawn_size(path: Path, media_type: str, page_no: int, passwords: tuple[str, ...]) -> tuple[Any, ...]:
@@ -19,8 +27,6 @@ def drawn_size(path: Path, media_type: str, page_no: int, passwords: tuple[str, 
 
 def read_page(path: Path, media_type: str, page_no: int, passwords: tuple[str, ...]) -> tuple[Any, ...]:
     """Draw and read: (width, height, dpi, notes, text)."""
-    from serving.ocr import OcrOptions, shared_reader
-
     page = render_page(path, media_type, page_no, LIMITS, passwords)
-    text = shared_reader(OcrOptions()).read(page.image).text
+    text = _reader().read(page.image).text
     return page.width, page.height, page.dpi, page.notes, text

@@ -93,7 +93,7 @@ def _drawn(page: pdfium.PdfPage, limits: RenderLimits) -> RenderedPage:
     scale = dpi / POINTS_PER_INCH
     if math.ceil(width * scale) * math.ceil(height * scale) > limits.max_pixels * 1.05 + 65_536:
         raise PageTooLarge(f"the page would have {width * scale:.0f} x {height * scale:.0f} pixels")
-    bitmap = page.render(scale=scale, rev_byteorder=True, prefer_bgrx=True, limit_image_cache=True)
+    bitmap = page.render(scale=scale, rev_byteorder=True)
     try:
         image: Image.Image = bitmap.to_pil()
         return RenderedPage(image if image.mode == "RGB" else image.convert("RGB"), round(dpi, 2))
