@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from docmill.extraction import Extraction, Field, Line
+from docmill.extraction import Extraction, Field, PageText
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +13,15 @@ class PageOutcome:
 
     Attributes:
         number: 1-based.
-        lines: what the OCR saw, with boxes; None where it is not at hand (then the extraction's text is compared).
-        aspect: page width over page height.
+        text: what the OCR saw, with boxes; None where it is not at hand (then the extraction's text is compared, in
+            the order in which it stands there).
         seconds: that reading it took.
     """
 
     number: int
     extraction: Extraction | None = None
     failure: str | None = None
-    lines: tuple[Line, ...] | None = None
-    aspect: float = 0.7
+    text: PageText | None = None
     seconds: float | None = None
 
 

@@ -15,10 +15,11 @@ from docmill.evaluation.metrics import (
     text_in_rows,
     words_found,
 )
-from docmill.evaluation.outcomes import DocumentOutcome, PageOutcome
+from docmill.evaluation.outcomes import DocumentOutcome
 from docmill.evaluation.pairs import cells_found, checkbox_state, found_checkboxes, pair_found
 from docmill.evaluation.report import EvaluationReport, FieldScore, Miss, Share
 from docmill.extraction import FieldKind
+from docmill.layout.straightening import Straightening
 from docmill.truth import DocumentTruth, PageTruth
 
 NOT_READ = "not_read"
@@ -164,17 +165,18 @@ def _score_checkboxes(sums: _Sums, truth: DocumentTruth, outcome: DocumentOutcom
 
 def _score_text(sums: _Sums, page: PageTruth, outcome: DocumentOutcome) -> None:
     read = next((p for p in outcome.pages if p.number == page.number), None)
-    aspect = page.width / page.height if page.width and page.height else (read.aspect if read else 1.0)
-    known = text_in_rows(((line.text, line.box) for line in page.lines), aspect)
-    text = "" if read is None else _page_text(read, aspect)
+    if read is not None and read.text is not None:
+        # Both are put into rows on the page as it was levelled: on a tilted one the ends of two lines share a height.
+        way = Straightening.of(read.text)
+        aspect = way.size[0] / way.size[1]
+        known = text_in_rows(((line.text, way.to_upright(line.box)) for line in page.lines), aspect)
+        text = text_in_rows(((line.text, way.to_upright(line.box)) for line in read.text.lines), aspect)
+    else:
+        aspect = page.width / page.height if page.width and page.height else 1.0
+        known = text_in_rows(((line.text, line.box) for line in page.lines), aspect)
+        text = read.extraction.text if read is not None and read.extraction is not None else ""
     sums.edits += character_edits(known, text)
     sums.words += words_found(known, text)
-
-
-def _page_text(page: PageOutcome, aspect: float) -> str:
-    if page.lines is not None:
-        return text_in_rows(((line.text, line.box) for line in page.lines), aspect)
-    return page.extraction.text if page.extraction is not None else ""
 
 
 def _field_score(name: str, tally: _Tally) -> FieldScore:

@@ -104,10 +104,8 @@ def _truth(kind: Kind, papers: list[Canvas], moves: list[Move]) -> DocumentTruth
 
 
 def _joined(parts: list[FieldTruth], move: Move) -> FieldTruth:
-    """One value out of the lines it is printed on, with commas between lines that have none at their end."""
-    text = parts[0].text
-    for part in parts[1:]:
-        text = f"{text} {part.text}" if text.endswith(",") else f"{text}, {part.text}"
+    """One value out of the lines it is printed on: a blank between them, nothing that is not printed."""
+    text = " ".join(part.text for part in parts)
     boxes = [part.box for part in parts if part.box is not None]
     return FieldTruth(text, move(Box.around(boxes)) if boxes else None, parts[0].page)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from docmill.document_types import load_document_type
 from docmill.evaluation import Dataset, DocumentOutcome, PageOutcome, score
-from docmill.extraction import Block, BlockKind, Extraction, Field, FieldKind, FieldValue, Line, TableData
+from docmill.extraction import Block, BlockKind, Extraction, Field, FieldKind, FieldValue, Line, PageText, TableData
 from docmill.geometry import Box
 from docmill.synthesis import Kind, make_document
 from docmill.truth import CheckboxTruth, DocumentTruth, FieldTruth, LineTruth, PageTruth, TableTruth
@@ -109,12 +110,30 @@ def test_text_is_compared_by_rows_and_a_failed_page_counts_whole() -> None:
     lines = (LineTruth("12.50", Box(0.7, 0.2, 0.8, 0.22)), LineTruth("Total", Box(0.1, 0.2, 0.2, 0.22)))
     truths = [DocumentTruth(name, 1, page_truths=(PageTruth(1, lines, 100, 100),)) for name in "ab"]
     found = (Line("T0tal", Box(0.1, 0.2, 0.2, 0.22), 0.9), Line("12.50", Box(0.7, 0.2, 0.8, 0.22), 0.9))
-    page = replace(read(text="nothing of the kind"), lines=found)
+    page = replace(read(text="nothing of the kind"), text=PageText(found, width=100, height=100))
     report = score(dataset(*truths), [DocumentOutcome("a", (page,)), DocumentOutcome("b", failure="x")], RECEIPT)
     assert report.character_error_rate == pytest.approx(11 / 20)
     assert (report.words.right, report.words.of) == (1, 4)
     without_lines = score(dataset(truths[0]), [DocumentOutcome("a", (read(text="total 12.50"),))], RECEIPT)
     assert without_lines.character_error_rate == 0
+
+
+def test_rows_of_a_tilted_page_are_those_of_the_level_page() -> None:
+    """Two rows that fall to the right by more than their distance."""
+    left, right = ("one", "three"), ("two", "four")
+    lines = []
+    for row in (0, 1):
+        lines.append(LineTruth(left[row], Box(0.1, 0.2 + row * 0.03, 0.2, 0.22 + row * 0.03)))
+        lines.append(LineTruth(right[row], Box(0.8, 0.23 + row * 0.03, 0.9, 0.25 + row * 0.03)))
+    truth = DocumentTruth("a", 1, page_truths=(PageTruth(1, tuple(lines), 1000, 1000),))
+    seen = [Line(line.text, line.box, 1.0) for line in lines]
+    tilt = math.degrees(math.atan(0.03 / 0.7))
+    text = PageText(tuple(reversed(seen)), skew=-tilt, width=1000, height=1000)
+    straight = score(dataset(truth), [DocumentOutcome("a", (replace(read(), text=text),))], RECEIPT)
+    assert straight.character_error_rate == 0
+    by_order = read(text="one two\nthree four")
+    unlevelled = score(dataset(truth), [DocumentOutcome("a", (by_order,))], RECEIPT)
+    assert unlevelled.character_error_rate > 0  # without the tilt "three" and "two" share a row
 
 
 def test_pairs_of_a_generic_document_may_differ_by_a_letter_in_the_label_only() -> None:
@@ -191,7 +210,8 @@ def test_a_perfect_reader_scores_one(kind: Kind) -> None:
                 for column, cell in zip(table.columns, row, strict=True)
             ]
             found = tuple(Line(line.text, line.box, 1.0) for line in page.lines)
-            pages.append(replace(read(*fields, *cells, number=page.number), lines=found))
+            text = PageText(found, width=page.width, height=page.height)
+            pages.append(replace(read(*fields, *cells, number=page.number), text=text))
         truths.append(truth)
         outcomes.append(DocumentOutcome(truth.file, tuple(pages)))
     report = score(dataset(*truths), outcomes, document_type)
