@@ -46,7 +46,7 @@ class LocalPrefect:
 
     Args:
         data_dir: docmill's data folder.
-        database_url: ``postgresql://…`` of any database of the server to use; Prefect gets its own one beside it. Needed
+        database_url: ``postgresql://…`` of any database of the server to use; Prefect gets one of its own there. Needed
             to start, not to stop.
         pool: name of the work pool.
     """
