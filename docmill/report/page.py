@@ -13,7 +13,7 @@ import jinja2
 
 from docmill.extraction import Block, BlockKind
 from docmill.report.data import ReportData, ReportDocument, ReportPage
-from docmill.report.values import Mark, Table, blocks_of, tables_of
+from docmill.report.values import Mark, Table, Tick, blocks_of, tables_of, tick_of
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -28,7 +28,7 @@ class _PageView:
     values: tuple[Mark, ...]
     tables: tuple[Table, ...]
     found_tables: tuple[Block, ...]
-    checkboxes: tuple[Block, ...]
+    checkboxes: tuple[Tick, ...]
     text: tuple[Block, ...]
 
 
@@ -96,7 +96,7 @@ def _page(prefix: str, page: ReportPage) -> _PageView:
         values=tuple(mark for mark in marks if mark.field.row is None),
         tables=tables,
         found_tables=() if tables else tuple(b for b in blocks_of(page.blocks, BlockKind.TABLE) if b.table is not None),
-        checkboxes=tuple(b for b in blocks_of(page.blocks, BlockKind.CHECKBOX) if not _is_field(b, page)),
+        checkboxes=tuple(tick_of(b) for b in blocks_of(page.blocks, BlockKind.CHECKBOX) if not _is_field(b, page)),
         text=tuple(b for b in page.blocks if b.kind in (BlockKind.TITLE, BlockKind.TEXT) and b.text.strip()),
     )
 

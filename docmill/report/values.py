@@ -13,6 +13,8 @@ from docmill.extraction import Block, BlockKind, Field, FieldKind
 from docmill.normalisation.text import comparison_form
 
 _TABLE_COLUMN = re.compile(r"(.+?)\.(?=\S)(.+)", re.DOTALL)
+_STATE = re.compile(r"\s*(\[[xXvV✓ ]?\]|[☐☑☒□■✓✔])(.*)", re.DOTALL)
+_EMPTY = ("[ ]", "[]", "☐", "□")
 _NUMERIC = (FieldKind.MONEY, FieldKind.NUMBER)
 _NOTES = {
     "unsupported": "no ink on the page supports it",
@@ -45,7 +47,7 @@ def raw_if_other(field: Field) -> str:
         return ""
     if isinstance(value, Decimal) and comparison_form(field.raw).endswith(comparison_form(f"{value:f}")):
         return ""
-    return "" if field.raw.strip() == shown(field) else field.raw
+    return "" if field.raw.strip().casefold() == shown(field).casefold() else field.raw
 
 
 def note(code: str) -> str:
@@ -123,6 +125,20 @@ def tables_of(marks: Sequence[Mark]) -> list[Table]:
         rows = tuple(tuple(by_place.get((row, column)) for column in numeric) for row in numbers)
         tables.append(Table(name, tuple(numeric.items()), rows))
     return tables
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A check box that no field stands for; ``checked`` is None where its text does not begin with a mark."""
+
+    checked: bool | None
+    label: str
+
+
+def tick_of(block: Block) -> Tick:
+    """A check-box block (``[x] label``, ``☐ label``) as state and label."""
+    match = _STATE.match(block.text)
+    return Tick(None, block.text.strip()) if match is None else Tick(match[1] not in _EMPTY, match[2].strip())
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from PIL import Image
 from docmill.extraction import Block, BlockKind, Field, FieldKind, FieldValue, TableData
 from docmill.geometry import Box
 from docmill.report import ReportData, ReportDocument, ReportFailure, ReportPage, page_picture, render_report
+from docmill.report.values import tick_of
 
 BOX = Box(0.1, 0.2, 0.4, 0.25)
 VOID = {"meta", "img", "input", "link", "br", "hr", "rect", "path"}
@@ -189,12 +190,12 @@ def test_a_check_box_that_is_a_field_is_not_shown_twice() -> None:
     elsewhere = Block(BlockKind.CHECKBOX, "[ ] Guest", Box(0.6, 0.6, 0.62, 0.62), 0.9)
     page = replace(READ.pages[0], blocks=(replace(BLOCKS[1], box=BOX), elsewhere))
     root = parse(replace(REPORT, documents=(replace(READ, pages=(page,)),)))
-    assert [item.words for item in root.all("ul", klass="boxes")[0].all("li")] == ["[ ] Guest"]
+    assert [item.words for item in root.all("ul", klass="boxes")[0].all("li")] == ["Guest  empty"]
 
 
 def test_check_boxes_text_and_missing_fields_are_shown() -> None:
     root = parse(REPORT)
-    assert [item.words for item in root.all("ul", klass="boxes")[0].all("li")] == ["☒ Member"]
+    assert [item.words for item in root.all("ul", klass="boxes")[0].all("li")] == ["Member  ticked"]
     assert "Receipt" in root.all("details", klass="text")[0].words
     (missing,) = root.all("tr", klass="missing")
     assert "address" in missing.words
@@ -323,3 +324,19 @@ def test_pages_are_made_small_but_receipts_stay_readable(size: tuple[int, int], 
     assert (width, height) == pytest.approx(expected, abs=2)
     with Image.open(io.BytesIO(data)) as image:
         assert (image.format, image.size) == ("JPEG", (width, height))
+
+
+@pytest.mark.parametrize(
+    ("text", "checked", "label"),
+    [
+        ("[x] Yes", True, "Yes"),
+        ("[ ] Yes", False, "Yes"),
+        ("☐是", False, "是"),
+        ("☒ No", True, "No"),
+        ("Yes [x]", None, "Yes [x]"),
+        ("[x]", True, ""),
+    ],
+)
+def test_check_box_blocks_are_taken_apart(text: str, checked: bool | None, label: str) -> None:
+    tick = tick_of(Block(BlockKind.CHECKBOX, text, BOX, 0.9))
+    assert (tick.checked, tick.label) == (checked, label)
