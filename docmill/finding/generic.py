@@ -46,7 +46,7 @@ def pair_field(pair: Pair, document_type: DocumentType, reading: Reading) -> Fie
 
 def label_name(text: str) -> str:
     """A printed label as a field's name: without colons and blanks at its ends."""
-    name = collapse(re.sub(r"[_…]{2,}|\.{3,}", " ", text)).strip(" :：.;,*|")
+    name = collapse(re.sub(r"[_…]{2,}|\.{3,}", " ", text)).strip(" :：.;,*|#")
     return (name or collapse(text))[:LONGEST_NAME].rstrip()
 
 

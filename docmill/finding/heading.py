@@ -133,7 +133,8 @@ def _name_candidates(lines: list[Piece], sheet: Sheet) -> dict[int, float]:
             if any(_STRONG.search(r.text) and _is_name(r.text) for r in lines[at + 1 : at + 3]):
                 continue
             break
-        names[at] = _name_score(line, at, sheet, first=not names, strong=strong)
+        first = all(score < 0.5 for score in names.values())
+        names[at] = _name_score(line, at, sheet, first=first, strong=strong)
     return names
 
 
@@ -146,7 +147,7 @@ def _name_score(line: Piece, at: int, sheet: Sheet, *, first: bool, strong: bool
     if line.box.height > 1.35 * sheet.line_height:
         score += 0.1
     if line.text == line.text.lower() and not has_wide(line.text):
-        score -= 0.25  # a note by hand, a slogan
+        score -= 0.35  # a note by hand, a slogan
     if _letters(line.text) < 5 and not has_wide(line.text):
         score -= 0.15
     return score - 0.01 * at
@@ -157,7 +158,9 @@ def _name_piece(lines: list[Piece], at: int) -> Piece:
     piece = lines[at]
     cut = _REGISTRATION.search(piece.text)
     if cut and cut.start() >= 3:
-        return _stripped(piece.part(0, cut.start()))
+        piece = piece.part(0, cut.start())
+        if not _SUFFIX_ONLY.match(piece.text.strip()):
+            return _stripped(piece)
     if at + 1 < len(lines) and _SUFFIX_ONLY.match(_REGISTRATION.sub("", lines[at + 1].text).strip()):
         following = lines[at + 1]
         cut = _REGISTRATION.search(following.text)

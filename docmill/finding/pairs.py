@@ -15,6 +15,7 @@ LIKELY = 0.55
 """From this likeness on a text without a colon is taken for a label where a value stands beside or below it."""
 
 CONTINUES = re.compile(r"^[a-z(]")
+SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVX]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
 VALUE_GAP = 2.1
 """How far below its label a value can start, in heights of a line."""
 
@@ -164,7 +165,9 @@ class _Finder:
             if right and label_likeness(right[0].text) >= 0.4:
                 right = []
             gap = right[0].box.x0 - part.box.x1 if right else 1.0
-            if right and (gap < 0.12 or not below or any(c.isdigit() for c in right[0].text)):
+            digits = any(c.isdigit() for p in right[:1] for c in p.text)
+            beside = bool(right) and (gap < 0.12 or has_wide(part.text) or digits)
+            if beside or (right and not below):
                 self._pair(part, part, right, 0.75 * likeness + 0.1, "right_of_word", " ")
             elif below:
                 self._pair(part, part, below, 0.75 * likeness + 0.05, "below_word")
@@ -240,7 +243,8 @@ class _Finder:
         lines: list[list[Piece]] = []
         bottom = label.box.y1
         for part in self._parts:
-            if part is label or part.box.center[1] <= bottom - 0.1 * height or NOTHING.match(part.text):
+            started = bottom - 0.1 * height if lines else label.box.center[1] + 0.5 * height
+            if part is label or part.box.center[1] <= started or NOTHING.match(part.text):
                 continue
             if not (left <= part.box.x0 < right - self.sheet.char_width) or part.box.x0 - label.box.x1 > 0.15:
                 continue
@@ -249,7 +253,8 @@ class _Finder:
                 if near and not self._is_taken(part):
                     lines[-1].append(part)
                 continue
-            limit = VALUE_GAP if not lines else 1.0
+            still_label = all(CONTINUES.match(line[0].text) for line in lines)
+            limit = VALUE_GAP if still_label else 0.75
             stop = part.box.y0 - bottom > limit * height or self._is_taken(part)
             if stop or not self._can_be_value(part, likeness, first=not lines):
                 break
@@ -262,7 +267,11 @@ class _Finder:
     def _can_be_value(self, part: Piece, likeness: float, *, first: bool) -> bool:
         split = self._labels.get(id(part))
         other = label_likeness(part.text)
-        if is_numbered(part.text) or (split is not None and (split[1] is None or label_likeness(split[0].text) >= 0.5)):
+        if (
+            SECTION.match(part.text)
+            or is_numbered(part.text)
+            or (split is not None and (split[1] is None or label_likeness(split[0].text) >= 0.5))
+        ):
             return False
         if other >= LIKELY and other > likeness - 0.2:
             return False

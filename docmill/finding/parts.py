@@ -77,10 +77,18 @@ def segments(piece: Piece) -> Iterator[Piece]:
         for colon in _COLON.finditer(text):
             start = _label_start(text, starts[-1], colon.start())
             before = text[starts[-1] : start]
+            if starts == [0] and _leads(before):
+                continue
             if start > starts[-1] and not is_prose(before) and any(c.isalnum() for c in before):
                 starts.append(start)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         yield piece.part(start, end)
+
+
+def _leads(text: str) -> bool:
+    """Whether the words before a line's first known label word are the label's own (``Full`` of ``Full Name:``)."""
+    words = text.split()
+    return 0 < len(words) <= 2 and all(w[:1].isupper() and w[1:].islower() for w in words)
 
 
 def _label_start(text: str, start: int, colon: int) -> int:

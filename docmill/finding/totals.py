@@ -282,6 +282,11 @@ def _expected(rows: list[AmountRow]) -> dict[Decimal, float]:
     return expected
 
 
+def _has_decimals(amount: Decimal) -> bool:
+    exponent = amount.as_tuple().exponent
+    return isinstance(exponent, int) and exponent < 0
+
+
 def _unlabelled(rows: list[AmountRow], expected: dict[Decimal, float], sheet: Sheet) -> Candidate | None:
     """A total without a total's label: arithmetic, else the largest amount before the payment."""
     for value in sorted(expected, key=lambda v: (-expected[v], -v)):
@@ -289,7 +294,11 @@ def _unlabelled(rows: list[AmountRow], expected: dict[Decimal, float], sheet: Sh
         if printed:
             return Candidate(printed[-1].piece, 0.6, "arithmetic", None, ("computed",))
     payment = next((r.position for r in rows if r.kind in ("cash", "change")), len(sheet.rows))
-    open_rows = [r for r in rows if r.position < payment and r.kind in ("", "subtotal") and r.amount > 0]
+    open_rows = [
+        r
+        for r in rows
+        if r.position < payment and r.kind in ("", "subtotal") and r.amount > 0 and _has_decimals(r.amount)
+    ]
     if not open_rows:
         return None
     largest = max(open_rows, key=lambda r: (r.amount, r.position))

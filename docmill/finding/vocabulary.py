@@ -10,22 +10,26 @@ from docmill.normalisation.text import comparison_form, has_wide
 _WORDS = frozenset(
     re.findall(
         r"\S+",
-        "account address adres advertiser advertisers affiliate age agency alt amount attention attn balance bank "
-        "base bedrag begin betreff bic bill birth bonus booking born branch business buyer cash category check "
-        "cheque cin citizenship city class client code color comments commissions company contact contract "
-        "coordinator copies country county currency customer date dated dates datum day demographic department "
-        "description destination details discount dob doctor due educational ein email emergency employer "
-        "employer's end estimate executive expires expiry factuur fax file flight foreign forename form from gender "
-        "gross gst gstin guest height hotel hours iban id identifying ifsc income institutions insurance invoice "
-        "issued issuer item itin kind klant kunde libraries licence license licensee mail mailing marital market "
-        "material means method mobile mode month naam name names nationality nature net newspapers no note notes nr "
-        "num number nummer occupation office order organization origin overtime page passport patient pay payer "
-        "payment period permanent person phone physician place plate policy position postal postcode price "
-        "principal print printed product province purpose qty quantity rate reason receipt rechnung recipient ref "
-        "reference registrant registration relationship remark remarks resident revision rooms salary salesperson "
-        "schedule security seller sex ship sign signature signed size social sold spots ssn start state station "
-        "status street subtotal sum supplier surname swift tax taxpayer tel telephone term terms time tin title to "
-        "total town transmission type unit valid vat vendor vervaldatum wage website weight year zip zipcode ",
+        "account address adres advertiser advertisers affiliate age agency allergies alt amount applicant "
+        "associations attention attn attorney balance bank base bedrag begin betreff bic bill birth birthday bonus "
+        "booking born branch brand business buyer cash category cell check cheque cin citizen citizenship city "
+        "civic class client code color comments commission commissions company concerns contact contract "
+        "coordinator copies country county currency current customer date dated dates datum day demo demographic "
+        "department description destination details diagnosis discount dob doctor due educational ein email "
+        "emergency employee employer employer's end estimate executive expires expiry factuur family fax file filed "
+        "first flight foreign forename form from gender given grade gross groups gst gstin guest height hired home "
+        "hotel hours iban id identification identifying ifsc income institutions insurance invoice issued issuer "
+        "item itin kind klant kunde last leaving lender length libraries licence license licensee maiden mail "
+        "mailing marital market material means medication method middle mobile mode month naam name names "
+        "nationality nature net newspapers no note notes nr num number nummer occupation office officials order "
+        "organization origin overtime package page passport patient pay payer payment period permanent person "
+        "personnel phone physician place plate policy position postal postcode press previous price primary "
+        "principal print printed product program province purpose qty quantity rate reason receipt rechnung "
+        "recipient recipients ref reference referral referred registrant registration relationship remark remarks "
+        "remit rep report resident revision rooms salary sales salesperson schedule security seller services sex "
+        "ship sign signature signed size social sold spots ssn start state station status street subtotal sum "
+        "supplier surname swift tax taxpayer tel telephone term terminated terms time tin title to total town "
+        "transmission transmitted type unit valid vat vendor vervaldatum wage website weight work year zip zipcode ",
     )
 )
 _SMALL = frozenset(re.findall(r"\S+", "of the and or for in on by at a an your our s is if any & / - to per as this"))
@@ -54,9 +58,12 @@ def is_label_word(word: str) -> bool:
     return plain in _WORDS or plain.rstrip("s") in _WORDS or plain + "s" in _WORDS
 
 
+_STREET = re.compile(r"\b(street|st|road|rd|lane|ln|ave|avenue|drive|dr|blvd|way|court|ct|place)\.?,?$", re.IGNORECASE)
+
+
 def is_numbered(text: str) -> bool:
-    """Whether a text begins with an item's number (``5. Date``, ``12A. Pay``, ``1 Name``)."""
-    return bool(_NUMBER_LED.match(text))
+    """Whether a text begins with an item's number (``5. Date``, ``12A. Pay``, ``1 Name``), and is no house number."""
+    return bool(_NUMBER_LED.match(text)) and not (_STREET.search(text) and len(text.split()) <= 5)
 
 
 def phrase_end(text: str) -> int:
@@ -82,7 +89,7 @@ def label_likeness(text: str) -> float:
         return 1.0
     if has_wide(text):
         return _chinese_likeness(text)
-    numbered = _NUMBER_LED.match(text)
+    numbered = _NUMBER_LED.match(text) if is_numbered(text) else None
     body = text[numbered.end() :] if numbered else text
     outside = re.sub(r"\([^()]*\)", "", body).strip() or body
     clause = re.split(r"(?<=[a-z])\.\s", outside)[0]

@@ -52,7 +52,7 @@ _NUMERIC_YMD = re.compile(
 )
 _COMPACT = re.compile(r"(?<![\dA-Za-z])((?:19|20)\d{2})(0[1-9]|1[0-2])([0-2]\d|3[01])(?![\dA-Za-z])")
 _CHINESE = re.compile(r"([〇零一二三四五六七八九]{4})年([一二三四五六七八九十]{1,3})月([一二三四五六七八九十]{1,3})日?")
-_NAME = r"([^\W\d_][^\W_]{2,9})"
+_NAME = r"((?:0(?=[Cc])|[^\W\d_])(?:[^\W\d_]|[01](?=[^\W\d_])){2,9})"
 _GAP = r"[\s\-/.,’']{0,3}"
 _DAY_FIRST = re.compile(
     rf"(?<!\w)({_D}{{1,2}})\s?(?:st|nd|rd|th|er|º|°|\.)?{_GAP}(?:of\s|de\s|day of\s)?{_NAME}\.?,?{_GAP}(?:de\s)?"

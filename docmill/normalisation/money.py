@@ -72,8 +72,9 @@ def find_amounts(text: str, *, default_currency: str | None = None) -> list[Foun
     found = []
     folded = fold_width(text)
     for match in _AMOUNT.finditer(folded):
-        rest = folded[match.end() :]
-        if rest[:1] in {"%", ":", "/", "@"} or re.match(r"\s?%", rest) or not _TAIL.match(rest):
+        end = match.start() + len(match[0].rstrip())
+        rest = folded[end:]
+        if rest[:1] in {"%", ":", "/", "@"} or re.match(r"\s?%|[.,]\d", rest) or not _TAIL.match(rest):
             continue
         if folded[: match.start()].rstrip().endswith(("#", "@")) and "." not in match["number"]:
             continue
@@ -87,7 +88,7 @@ def find_amounts(text: str, *, default_currency: str | None = None) -> list[Foun
         exponent = number.as_tuple().exponent
         decimals = -exponent if isinstance(exponent, int) else 0
         money = Money(-number if negative else number, currency)
-        found.append(FoundAmount(money, match.start(), match.end(), max(decimals, 0)))
+        found.append(FoundAmount(money, match.start(), end, max(decimals, 0)))
     return found
 
 

@@ -20,6 +20,10 @@ _CHINESE_UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1000, "�
 _CHINESE_AMOUNT = re.compile(r"^[零〇一壹二贰三叁四肆五伍六陆七柒八捌九玖十拾百佰千仟万亿圆元角分整正]+$")
 
 
+_GROUPED = re.compile(r"\d+|\d{1,3}(?:[.,]\d{3})+|\d{1,2}(?:,\d{2})+,\d{3}")
+"""Whole numbers: plain, in threes, or the Indian way."""
+
+
 def parse_number(text: str, *, decimal_mark: str | None = None, thousands_dot: bool = False) -> Decimal | None:
     """The number that the whole text is.
 
@@ -58,14 +62,18 @@ def _without_grouping(digits: str, decimal_mark: str | None, thousands_dot: bool
     if " " in digits and not re.fullmatch(r"\d{1,3}( \d{3})+([.,]\d+)?", digits):
         return None
     digits = digits.replace(" ", "")
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+\.\d{2}|\d{1,3}(?:,\d{3})+,\d{2}", digits):
+        digits = digits[:-3].replace(digits[-3], "") + "." + digits[-2:]  # OCR made both signs the same
     mark = decimal_mark or _decimal_mark(digits, thousands_dot)
     group = {".": ",", ",": ".", "": ""}[mark]
     if not mark:
-        return digits.replace(",", "").replace(".", "") or None
+        return re.sub(r"[.,]", "", digits) if _GROUPED.fullmatch(digits) else None
     whole, _, part = digits.rpartition(mark) if mark in digits else (digits, "", "")
     if mark in whole or (group and group in part):
         return None
-    whole = whole.replace(group, "")
+    if not _GROUPED.fullmatch(whole or "0"):
+        return None
+    whole = whole.replace(group, "") if group else whole
     return f"{whole or '0'}.{part}" if part else whole or None
 
 
@@ -78,8 +86,8 @@ def _decimal_mark(digits: str, thousands_dot: bool) -> str:
     behind = len(digits) - last - 1
     if other in digits:
         return mark
-    if digits.count(mark) > 1:  # 1.234.567
-        return ""
+    if digits.count(mark) > 1:
+        return ""  # 1.234.567
     grouping = behind == 3 and 1 <= last <= 3 and digits[0] != "0"
     if grouping and (mark == "," or thousands_dot):
         return ""

@@ -1,0 +1,113 @@
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from docmill.normalisation.dates import find_dates, month_number, parse_date
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2010年11月18日", date(2010, 11, 18)),
+        ("２０１０年１１月１８日", date(2010, 11, 18)),
+        ("二〇一〇年十一月十八日", date(2010, 11, 18)),
+        ("22nd March 1991", date(1991, 3, 22)),
+        ("this 22nd day of March, 1991", date(1991, 3, 22)),
+        ("25 DEC 2018", date(2018, 12, 25)),
+        ("25DEC2018", date(2018, 12, 25)),
+        ("24-Mar-2018 03:44:22 PM", date(2018, 3, 24)),
+        ("March 16, 1994", date(1994, 3, 16)),
+        ("Dec 31 2017", date(2017, 12, 31)),
+        ("29 maart 2014", date(2014, 3, 29)),
+        ("3 août 2021", date(2021, 8, 3)),
+        ("17 Ogos 2019", date(2019, 8, 17)),
+        ("2018-03-11", date(2018, 3, 11)),
+        ("2018/3/1", date(2018, 3, 1)),
+        ("11.03.18", date(2018, 3, 11)),
+        ("20180311", date(2018, 3, 11)),
+        (": 17/06/2018 7:36:12 PM", date(2018, 6, 17)),
+        ("09/05/20181:12:43 PM", date(2018, 5, 9)),
+        ("O1/l2/2O18", date(2018, 12, 1)),
+        ("25 0ct 2018", date(2018, 10, 25)),
+        ("7/29/92", date(1992, 7, 29)),
+    ],
+)
+def test_reads(text: str, expected: date) -> None:
+    assert parse_date(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "03-89433143",
+        "123-45-6789",
+        "1.50 1.50",
+        "31/02/2018",
+        "13/27/2018",
+        "555-0100",
+        "1992.5",
+        "12:30:45",
+    ],
+)
+def test_no_date_where_there_is_none(text: str) -> None:
+    assert parse_date(text) is None
+
+
+def test_the_order_decides_only_what_is_ambiguous() -> None:
+    assert parse_date("03/04/2018", order="DMY") == date(2018, 4, 3)
+    assert parse_date("03/04/2018", order="MDY") == date(2018, 3, 4)
+    assert parse_date("18/04/03", order="YMD") == date(2018, 4, 3)
+    assert parse_date("25/04/2018", order="MDY") == date(2018, 4, 25)
+
+
+def test_certainty_says_how_it_was_told() -> None:
+    (clear,), (ordered,) = find_dates("25/04/2018"), find_dates("03/04/2018")
+    (mended,) = find_dates("2S/O4/2018") or find_dates("25/O4/2018")
+    assert clear.certainty == 1.0
+    assert mended.certainty < ordered.certainty < clear.certainty
+
+
+def test_two_dates_keep_their_places() -> None:
+    text = "flight 3/2/2020 - 3/8/2020"
+    first, second = find_dates(text, order="MDY")
+    assert (text[first.start : first.end], text[second.start : second.end]) == ("3/2/2020", "3/8/2020")
+
+
+def test_a_month_is_not_any_word() -> None:
+    assert month_number("Febuary") == 2
+    assert month_number("mat") is None
+    assert month_number("Selangor") is None
+
+
+SHAPES = [
+    "%d/%m/%Y",
+    "%d-%m-%Y",
+    "%d.%m.%Y",
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%d-%b-%y",
+    "%Y%m%d",
+]
+
+
+@given(day=st.dates(date(1950, 1, 1), date(2049, 12, 31)), shape=st.sampled_from(SHAPES))
+def test_round_trip(day: date, shape: str) -> None:
+    assert parse_date(day.strftime(shape)) == day
+
+
+@given(day=st.dates(date(1950, 1, 1), date(2049, 12, 31)))
+def test_round_trip_chinese(day: date) -> None:
+    assert parse_date(f"开票日期：{day.year}年{day.month:02}月{day.day:02}日") == day
+
+
+@given(text=st.text(max_size=40))
+def test_any_text_is_read_without_error(text: str) -> None:
+    for found in find_dates(text):
+        assert 0 <= found.start < found.end <= len(text)

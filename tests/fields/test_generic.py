@@ -1,0 +1,217 @@
+from decimal import Decimal
+
+import pytest
+
+from docmill.document_types import load_document_type
+from docmill.extraction import BlockKind, Field, FieldKind, PageText
+from docmill.finding.extractor import find_fields
+
+GENERIC = load_document_type("generic")
+
+
+def pairs(page: PageText) -> dict[str, str]:
+    return {f.name: f.raw for f in find_fields(page, GENERIC)[0] if f.row is None}
+
+
+def test_label_and_value_in_one_line(blank) -> None:
+    page = blank().text(0.1, 0.1, "Full Name: Jane Doe").text(0.1, 0.13, "Phone # : 555-0100")
+    assert pairs(page.read()) == {"Full Name": "Jane Doe", "Phone": "555-0100"}
+
+
+def test_several_pairs_in_one_line(blank) -> None:
+    page = blank().text(0.05, 0.1, "Address: 1 Any Lane City: Anytown State: NJ Zip: 07082")
+    assert pairs(page.read()) == {"Address": "1 Any Lane", "City": "Anytown", "State": "NJ", "Zip": "07082"}
+
+
+def test_a_value_that_runs_into_the_next_label(blank) -> None:
+    page = blank().row(0.1, (0.05, "State:"), (0.15, "CA Zip Code: 12345"))
+    assert pairs(page.read()) == {"State": "CA", "Zip Code": "12345"}
+
+
+def test_value_right_of_its_label(blank) -> None:
+    page = blank().row(0.1, (0.05, "First Name:"), (0.20, "ANYFIRST"), (0.45, "Last Name:"), (0.60, "ANYLAST"))
+    assert pairs(page.read()) == {"First Name": "ANYFIRST", "Last Name": "ANYLAST"}
+
+
+def test_value_below_its_label(blank) -> None:
+    page = (
+        blank()
+        .row(0.10, (0.05, "Invoice Date:"), (0.40, "Due Date:"))
+        .row(0.12, (0.05, "03/20/2023"), (0.40, "04/04/2023"))
+    )
+    assert pairs(page.read()) == {"Invoice Date": "03/20/2023", "Due Date": "04/04/2023"}
+
+
+def test_numbered_items_over_their_answers(blank) -> None:
+    page = (
+        blank()
+        .row(0.10, (0.05, "1. Name of registrant"), (0.60, "2. Registration No."))
+        .row(0.13, (0.08, "ANY BODY, Any City"), (0.65, "1833"))
+        .row(0.17, (0.05, "3. Means of transmission"), (0.60, "4. Dates of transmission"))
+        .row(0.20, (0.08, "Mail"), (0.65, "7/29/92"))
+    )
+    assert pairs(page.read()) == {
+        "1. Name of registrant": "ANY BODY, Any City",
+        "2. Registration No": "1833",
+        "3. Means of transmission": "Mail",
+        "4. Dates of transmission": "7/29/92",
+    }
+
+
+def test_a_label_of_two_lines(blank) -> None:
+    page = (
+        blank()
+        .text(0.05, 0.10, "1. Name of registrant").text(0.07, 0.13, "Jane Doe")
+        .text(0.05, 0.17, "2. Date of birth").text(0.07, 0.20, "10/10/1982")
+        .text(0.05, 0.24, "3. Name of foreign principal on whose behalf")
+        .text(0.07, 0.255, "this was transmitted")
+        .text(0.07, 0.28, "Government of Norway")
+    )  # fmt: skip
+    assert (
+        pairs(page.read())["3. Name of foreign principal on whose behalf this was transmitted"]
+        == "Government of Norway"
+    )
+
+
+def test_numbered_prose_is_no_form(blank) -> None:
+    page = (
+        blank()
+        .text(0.05, 0.10, "1. The number shown on this form is correct and I am waiting for it to be issued;")
+        .text(0.05, 0.12, "2. I am not subject to any withholding because I am exempt from it by the law of")
+        .text(0.05, 0.14, "the country in which I live and have lived for most of the years before the last")
+    )
+    assert pairs(page.read()) == {}
+
+
+def test_a_caption_under_what_is_written(blank) -> None:
+    page = (
+        blank()
+        .row(0.50, (0.10, "Any Signer"), (0.60, "05-05-2021"))
+        .row(0.525, (0.10, "Print name"), (0.60, "Date"))
+    )
+    assert pairs(page.read()) == {"Print name": "Any Signer", "Date": "05-05-2021"}
+
+
+def test_a_blank_line_to_write_on(blank) -> None:
+    page = blank().text(0.1, 0.1, "Name ____Jane Doe____").text(0.1, 0.13, "Reference ________")
+    assert pairs(page.read()) == {"Name": "Jane Doe"}
+
+
+def test_single_characters_in_boxes_are_one_value(blank) -> None:
+    page = blank().text(0.60, 0.10, "Social security number")
+    for number, char in enumerate("000-00-0000"):
+        page.text(0.60 + 0.025 * number, 0.125, char)
+    assert pairs(page.read()) == {"Social security number": "000-00-0000"}
+
+
+def test_chinese_cells_alternate_label_and_value(blank) -> None:
+    page = (
+        blank()
+        .row(0.10, (0.10, "姓名"), (0.22, "李雷"), (0.40, "性别"), (0.50, "男"))
+        .grid([0.08, 0.2, 0.38, 0.48, 0.6], [0.08, 0.12])
+    )
+    assert pairs(page.read()) == {"姓名": "李雷", "性别": "男"}
+
+
+def test_chinese_labels_with_colons(blank) -> None:
+    page = blank().row(0.1, (0.05, "收款人：张三"), (0.40, "复核："), (0.52, "李四"))
+    assert pairs(page.read()) == {"收款人": "张三", "复核": "李四"}
+
+
+def test_label_over_value_in_one_cell(blank) -> None:
+    page = (
+        blank()
+        .grid([0.05, 0.50, 0.95], [0.08, 0.14, 0.20])
+        .row(0.09, (0.06, "Account number"), (0.52, "Date of birth"))
+        .row(0.12, (0.10, "00000A"), (0.60, "04-15-1974"))
+        .row(0.15, (0.06, "Country"), (0.52, "Phone"))
+        .row(0.18, (0.10, "Canada"), (0.60, "555-0100"))
+    )
+    assert pairs(page.read()) == {
+        "Account number": "00000A", "Date of birth": "04-15-1974", "Country": "Canada", "Phone": "555-0100"
+    }  # fmt: skip
+
+
+def test_a_ruled_table_is_rows(blank) -> None:
+    page = (
+        blank()
+        .text(0.10, 0.08, "Previous Employment")
+        .grid([0.08, 0.30, 0.60, 0.90], [0.10, 0.13, 0.16, 0.19])
+        .row(0.115, (0.10, "Start Date"), (0.32, "Employer Name"), (0.62, "Position"))
+        .row(0.145, (0.10, "1/15/2009"), (0.32, "Any Company"), (0.62, "Baker"))
+        .row(0.175, (0.10, "7/1/2011"), (0.32, "Best Corp."), (0.62, "Head Baker"))
+    )
+    fields, blocks, _ = find_fields(page.read(), GENERIC)
+    assert [(f.name, f.row, f.raw) for f in fields] == [
+        ("Previous Employment.Start Date", 0, "1/15/2009"),
+        ("Previous Employment.Employer Name", 0, "Any Company"),
+        ("Previous Employment.Position", 0, "Baker"),
+        ("Previous Employment.Start Date", 1, "7/1/2011"),
+        ("Previous Employment.Employer Name", 1, "Best Corp."),
+        ("Previous Employment.Position", 1, "Head Baker"),
+    ]
+    (table,) = [b.table for b in blocks if b.kind is BlockKind.TABLE]
+    assert table is not None
+    assert table.header == ("Start Date", "Employer Name", "Position")
+    assert table.rows[1] == ("7/1/2011", "Best Corp.", "Head Baker")
+
+
+def boxes(page: PageText) -> dict[str, object]:
+    return {f.name: f.value for f in find_fields(page, GENERIC)[0] if f.kind is FieldKind.BOOLEAN}
+
+
+def test_boxes_with_labels_right_of_them(blank) -> None:
+    page = blank().mark(0.10, 0.1, True).text(0.12, 0.1, "Annual").mark(0.30, 0.1, False).text(0.32, 0.1, "Monthly")
+    assert boxes(page.read()) == {"Annual": True, "Monthly": False}
+
+
+def test_boxes_with_labels_left_of_them(blank) -> None:
+    page = blank()
+    for x, label, checked in ((0.05, "Live:", False), (0.35, "Online:", True), (0.65, "Video:", True)):
+        page.text(x, 0.1, label).mark(x + 0.11, 0.1, checked)
+    assert boxes(page.read()) == {"Live": False, "Online": True, "Video": True}
+
+
+def test_yes_and_no_behind_a_question(blank) -> None:
+    page = (
+        blank()
+        .text(0.05, 0.1, "Do you have a cough?").mark(0.60, 0.1, False).text(0.62, 0.1, "Yes")
+        .mark(0.70, 0.1, True).text(0.72, 0.1, "No")
+    )  # fmt: skip
+    assert boxes(page.read()) == {"Do you have a cough? Yes": False, "Do you have a cough? No": True}
+
+
+def test_boxes_inside_one_line_of_text(blank) -> None:
+    page = blank().text(0.12, 0.1, "Yes      No").mark(0.105, 0.1, True).mark(0.19, 0.1, False)
+    assert boxes(page.read()) == {"Yes": True, "No": False}
+
+
+def test_boxes_read_as_characters(blank) -> None:
+    page = blank().text(0.1, 0.1, "☑ Annual ☐ Monthly").text(0.1, 0.13, "[x] Weekly [ ] Hourly")
+    assert boxes(page.read()) == {"Annual": True, "Monthly": False, "Weekly": True, "Hourly": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("$620.00", FieldKind.MONEY, Decimal("620.00")),
+        ("12345", FieldKind.TEXT, "12345"),
+        ("Yes", FieldKind.BOOLEAN, True),
+        ("Jane", FieldKind.TEXT, "Jane"),
+    ],
+)
+def test_a_value_shows_its_kind(blank, text: str, kind: FieldKind, value: object) -> None:
+    field: Field
+    (field,) = find_fields(blank().text(0.1, 0.1, f"Entry: {text}").read(), GENERIC)[0]
+    assert (field.kind, field.value) == (kind, value)
+
+
+def test_an_empty_page_gives_nothing(blank) -> None:
+    assert find_fields(blank().read(), GENERIC) == ((), (), ())
+
+
+def test_text_without_structure_gives_text_blocks_and_no_fields(blank) -> None:
+    page = blank().text(0.1, 0.1, "It was a bright cold day in April").text(0.1, 0.12, "and the clocks were striking")
+    fields, blocks, _ = find_fields(page.read(), GENERIC)
+    assert fields == ()
+    assert [b.kind for b in blocks] == [BlockKind.TEXT]

@@ -1,0 +1,212 @@
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from docmill.document_types import load_document_type
+from docmill.extraction import Field, PageText
+from docmill.finding.extractor import find_fields
+
+RECEIPT = load_document_type("receipt")
+
+
+def found(page: PageText) -> dict[str, Field]:
+    return {f.name: f for f in find_fields(page, RECEIPT)[0] if f.row is None}
+
+
+def test_a_whole_receipt(receipt) -> None:
+    fields = found(receipt.read())
+    assert {name: field.value for name, field in fields.items()} == {
+        "company": "KEDAI ANEKA SDN BHD",
+        "address": "No 12, Jalan Melati 3/4, Taman Bunga, 43200 Cheras, Selangor.",
+        "date": date(2018, 3, 14),
+        "receipt_no": "R-00417",
+        "phone": "03-1234 5678",
+        "tax_id": "000123456789",
+        "subtotal": Decimal("7.50"),
+        "tax": Decimal("0.45"),
+        "rounding": Decimal("0.00"),
+        "total": Decimal("7.95"),
+        "cash": Decimal("10.00"),
+        "change": Decimal("2.05"),
+    }
+    assert fields["total"].confidence > 0.9
+    assert not fields["total"].needs_review
+
+
+def test_every_value_stands_in_its_box(receipt) -> None:
+    page = receipt.read()
+    for field in found(page).values():
+        assert field.box is not None
+        under = " ".join(line.text for line in page.lines if line.box.intersection(field.box) > 0)
+        assert field.raw.split()[0] in under
+
+
+def test_the_items_are_rows(receipt) -> None:
+    fields, _, missing = find_fields(receipt.read(), RECEIPT)
+    cells = {(f.row, f.name): f.value for f in fields if f.row is not None}
+    assert cells == {
+        (0, "items.description"): "Kopi O",
+        (0, "items.quantity"): Decimal(2),
+        (0, "items.unit_price"): Decimal("2.20"),
+        (0, "items.amount"): Decimal("4.40"),
+        (1, "items.description"): "Roti Bakar",
+        (1, "items.quantity"): Decimal(1),
+        (1, "items.unit_price"): Decimal("3.10"),
+        (1, "items.amount"): Decimal("3.10"),
+    }
+    assert missing == ()
+
+
+def test_an_item_whose_name_stands_on_a_line_of_its_own(blank) -> None:
+    page = (
+        blank()
+        .row(0.20, (0.05, "Description"), (0.45, "Qty"), (0.58, "U.price"), (0.75, "Total TAX"))
+        .row(0.22, (0.05, "Cham (B)"))
+        .row(0.24, (0.45, "2x"), (0.58, "2.10"), (0.75, "4.20"), (0.86, "SR"))
+        .row(0.26, (0.05, "Teh (B)"))
+        .row(0.28, (0.45, "1x"), (0.58, "1.80"), (0.75, "1.80"), (0.86, "SR"))
+        .row(0.32, (0.05, "TOTAL:"), (0.75, "6.00"))
+    )
+    rows = {(f.row, f.name): f.value for f in find_fields(page.read(), RECEIPT)[0] if f.row is not None}
+    assert rows[0, "items.description"] == "Cham (B)"
+    assert rows[1, "items.description"] == "Teh (B)"
+    assert rows[1, "items.amount"] == Decimal("1.80")
+    assert len({row for row, _ in rows}) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "total"),
+    [
+        ([("SUB TOTAL", "6.60"), ("GST", "0.40"), ("TOTAL", "7.00")], "7.00"),
+        ([("Total Excl. GST", "22.00"), ("Total GST", "1.32"), ("Total Incl. GST", "23.32")], "23.32"),
+        ([("Total", "28.31"), ("Rounding Adjustment", "-0.01"), ("Total Rounded", "28.30")], "28.30"),
+        ([("TOTAL", "28.31"), ("ROUNDING ADJ", "0.04"), ("AMOUNT DUE", "28.35"), ("CASH", "30.00")], "28.35"),
+        ([("Total Amount", "9.90"), ("GST @6%", "0.56"), ("Nett Total", "9.90")], "9.90"),
+        ([("Total Qty", "3.00"), ("Net Total", "21.00"), ("Cash", "50.00"), ("Change", "29.00")], "21.00"),
+        ([("Total Savings", "5.00"), ("GRAND TOTAL", "31.00")], "31.00"),
+        ([("Subtotal", "10.00"), ("Service Charge 10%", "1.00"), ("Total", "11.00"), ("Visa", "11.00")], "11.00"),
+        ([("小计", "50.00"), ("优惠", "5.00"), ("应付", "45.00"), ("现金", "100.00"), ("找零", "55.00")], "45.00"),
+        ([("合计", "￥45.00")], "45.00"),
+        ([("IUIAL", "4.50"), ("CASH", "5.00")], "4.50"),
+        ([("TOTAL", "52-00"), ("CASH", "60.00"), ("CHANGE", "8.00")], "52.00"),
+    ],
+)
+def test_the_total_among_the_amounts(blank, rows: list[tuple[str, str]], total: str) -> None:
+    page = blank()
+    for number, (label, amount) in enumerate(rows):
+        page.row(0.3 + 0.02 * number, (0.05, label), (0.75, amount))
+    assert found(page.read())["total"].value == Decimal(total)
+
+
+def test_a_total_that_was_not_read_is_worked_out_from_cash_and_change(blank) -> None:
+    page = (
+        blank()
+        .row(0.30, (0.05, "Tape"), (0.75, "7.00"))
+        .row(0.34, (0.05, "CASH"), (0.75, "10.00"))
+        .row(0.36, (0.05, "CHANGE"), (0.75, "3.00"))
+    )
+    total = found(page.read())["total"]
+    assert total.value == Decimal("7.00")
+    assert "computed" in total.notes
+
+
+def test_a_total_that_only_its_size_speaks_for_needs_review(blank) -> None:
+    page = blank().row(0.30, (0.05, "Tape"), (0.75, "7.00")).row(0.32, (0.05, "Glue"), (0.75, "9.00"))
+    total = found(page.read())["total"]
+    assert total.value == Decimal("9.00")
+    assert total.needs_review
+    assert "guessed" in total.notes
+
+
+def test_two_labels_on_one_row_keep_their_own_amounts(blank) -> None:
+    page = (
+        blank()
+        .row(0.70, (0.05, "Net amount"), (0.25, "100.00"), (0.60, "Subtotal"), (0.85, "121.00"))
+        .row(0.72, (0.05, "VAT 21%"), (0.25, "21.00"), (0.60, "Total"), (0.85, "121.00"))
+    )
+    fields = found(page.read())
+    assert (fields["subtotal"].value, fields["tax"].value, fields["total"].value) == (100, 21, 121)
+
+
+def test_a_handwritten_note_over_the_head_is_not_the_company(blank) -> None:
+    page = (
+        blank()
+        .text(0.30, 0.03, "NO SUCH PERSON", height=0.02)
+        .text(0.30, 0.06, "ANY GIFT & HOME SHOP")
+        .text(0.26, 0.08, "7, Jalan Contoh 1,")
+        .text(0.26, 0.10, "81100 Johor Bahru, Johor.")
+    )
+    fields = found(page.read())
+    assert fields["company"].value == "ANY GIFT & HOME SHOP"
+    assert fields["address"].value == "7, Jalan Contoh 1, 81100 Johor Bahru, Johor."
+
+
+def test_a_company_by_its_form_wins_over_a_brand_above_it(blank) -> None:
+    page = (
+        blank()
+        .text(0.40, 0.04, "ANYMART")
+        .text(0.30, 0.06, "ANY GROUP SDN BHD")
+        .text(0.20, 0.08, "No.9, Jalan Contoh G, 40150 Shah Alam")
+    )
+    assert found(page.read())["company"].value == "ANY GROUP SDN BHD"
+
+
+def test_a_name_over_two_lines_and_its_registration_number(blank) -> None:
+    page = (
+        blank()
+        .text(0.30, 0.04, "ANY RESTAURANTS")
+        .text(0.40, 0.06, "SDN BHD (65351-M)")
+        .text(0.20, 0.08, "Level 1, Bangunan Contoh, 47400 Petaling Jaya")
+    )
+    assert found(page.read())["company"].value == "ANY RESTAURANTS SDN BHD"
+
+
+def test_no_company_where_the_head_was_not_read(blank) -> None:
+    page = (
+        blank().text(0.3, 0.05, "19, JALAN CONTOH,").text(0.3, 0.07, "55100 KUALA LUMPUR").text(0.1, 0.2, "Cashier: 01")
+    )
+    fields, _, missing = find_fields(page.read(), RECEIPT)
+    assert "company" not in {f.name for f in fields}
+    assert set(missing) == {"company", "date", "total"}
+    assert found(page.read())["address"].value == "19, JALAN CONTOH, 55100 KUALA LUMPUR"
+
+
+def test_the_labelled_date_wins_over_others(blank) -> None:
+    page = (
+        blank()
+        .row(0.10, (0.05, "Valid until 31/12/2019"))
+        .row(0.12, (0.05, "Promotion 01/02/2018"))
+        .row(0.14, (0.05, "Date :"), (0.30, "14/03/2018 10:06"))
+    )
+    assert found(page.read())["date"].value == date(2018, 3, 14)
+
+
+def test_the_page_itself_decides_the_order_of_its_dates(blank) -> None:
+    page = blank().row(0.10, (0.05, "Date: 03/04/2018")).row(0.12, (0.05, "Printed 03/25/2018"))
+    assert found(page.read())["date"].value == date(2018, 3, 4)
+
+
+def test_a_chinese_receipt(blank) -> None:
+    page = (
+        blank()
+        .text(0.35, 0.05, "好味道餐厅", height=0.02)
+        .row(0.10, (0.05, "日期：2021年5月20日"), (0.60, "单号：A0012"))
+        .row(0.15, (0.05, "品名"), (0.40, "数量"), (0.55, "单价"), (0.75, "金额"))
+        .row(0.17, (0.05, "牛肉面"), (0.42, "2"), (0.55, "18.00"), (0.75, "36.00"))
+        .row(0.22, (0.05, "合计"), (0.75, "36.00"))
+    )
+    fields = found(page.read())
+    assert fields["company"].value == "好味道餐厅"
+    assert fields["date"].value == date(2021, 5, 20)
+    assert fields["receipt_no"].value == "A0012"
+    assert fields["total"].value == Decimal("36.00")
+
+
+def test_confidence_follows_the_ocr(blank) -> None:
+    sure = blank().text(0.05, 0.3, "TOTAL 7.00", confidence=0.99)
+    unsure = blank().text(0.05, 0.3, "TOTAL 7.00", confidence=0.6)
+    high, low = found(sure.read())["total"], found(unsure.read())["total"]
+    assert low.confidence < high.confidence
+    assert low.needs_review
+    assert not high.needs_review
