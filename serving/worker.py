@@ -127,14 +127,15 @@ def _as_docmill_error(error: BaseException) -> DocmillError:
 
 
 def perform(body: bytes) -> Done:
-    """Do one job. Whatever it raises comes back as a DocmillError; the text of foreign errors stays in the log."""
+    """Do one job. Whatever it raises comes back as a DocmillError, without the text of foreign errors."""
     try:
         job: Job = pickle.loads(body)
         function, args, kwargs = job
         value = pickle.dumps(function(*args, **kwargs), protocol=pickle.HIGHEST_PROTOCOL)
     except BaseException as error:
         if not isinstance(error, DocmillError):
-            traceback.print_exc()
+            traceback.print_tb(error.__traceback__)
+            print(f"{type(error).__module__}.{type(error).__qualname__}", file=sys.stderr)  # noqa: T201
         spent = isinstance(error, MemoryError) or not isinstance(error, Exception)
         return Done(None, _as_docmill_error(error), resident_bytes() or 0, spent=spent)
     return Done(value, None, resident_bytes() or 0)

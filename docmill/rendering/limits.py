@@ -44,10 +44,10 @@ class RenderLimits:
             raise ValueError("limits must be positive")
 
 
-_LONG_SIDE_INCHES = 11.7  # of an A4 page: a small page may have as many pixels as an A4 scan
+_LONG_SIDE_INCHES = 11.0  # of a letter page: a smaller page may have as many pixels as a scan of that
 
 
-def chosen_dpi(width: float, height: float, scan_dpi: float, limits: RenderLimits) -> float:
+def chosen_dpi(width: float, height: float, scan_dpi: float, limits: RenderLimits, *, all_scan: bool = False) -> float:
     """The resolution to draw a page at.
 
     Args:
@@ -55,6 +55,7 @@ def chosen_dpi(width: float, height: float, scan_dpi: float, limits: RenderLimit
         height: of the page in points.
         scan_dpi: resolution of the scans on the page; 0 where there are none.
         limits: what to stay within.
+        all_scan: the scans cover the page: nothing on it is finer than they are.
 
     Raises:
         PageTooLarge: within ``max_pixels`` the page could only be drawn below ``min_dpi``.
@@ -67,6 +68,9 @@ def chosen_dpi(width: float, height: float, scan_dpi: float, limits: RenderLimit
         dpi = min(limits.max_dpi, limits.min_long_side / long_side)
     if scan_dpi > dpi:
         dpi = max(dpi, min(scan_dpi, limits.scan_dpi * max(1.0, _LONG_SIDE_INCHES / long_side)))
+    elif all_scan and long_side > _LONG_SIDE_INCHES:
+        # Scans are often put on far too large a page (one pixel a point): enlarging them adds nothing.
+        dpi = min(dpi, max(scan_dpi, limits.target_dpi * _LONG_SIDE_INCHES / long_side))
     area = width * height / POINTS_PER_INCH**2
     most = math.sqrt(limits.max_pixels / area)
     # A strip a hair wide has little area at any length: no side is longer than eight times that of a square.

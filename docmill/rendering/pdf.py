@@ -36,6 +36,7 @@ logging.getLogger("pypdfium2._helpers.document").setLevel(logging.ERROR)
 _HEADER_REACH = 1000  # PDFium looks for the header in the first 1024 bytes
 _MOST_OBJECTS = 20_000  # drawings with more are not searched for scans
 _SCAN_COVER = 0.3  # share of the page that pictures must cover for their resolution to count
+_WHOLE_COVER = 0.85  # share from which the page is nothing but scan
 
 
 def count_pages(path: Path, limits: RenderLimits, passwords: Sequence[str] = ()) -> tuple[int, tuple[str, ...]]:
@@ -89,7 +90,8 @@ def _drawn(page: pdfium.PdfPage, limits: RenderLimits) -> RenderedPage:
     width, height = page.get_size()
     if not (width > 0 and height > 0):
         raise UnreadablePage("the page has no area")
-    dpi = chosen_dpi(width, height, _scan_dpi(page, width * height, limits), limits)
+    scan_dpi, cover = _scans(page, width * height, limits)
+    dpi = chosen_dpi(width, height, scan_dpi, limits, all_scan=cover > _WHOLE_COVER)
     scale = dpi / POINTS_PER_INCH
     if math.ceil(width * scale) * math.ceil(height * scale) > limits.max_pixels * 1.05 + 65_536:
         raise PageTooLarge(f"the page would have {width * scale:.0f} x {height * scale:.0f} pixels")
@@ -101,14 +103,14 @@ def _drawn(page: pdfium.PdfPage, limits: RenderLimits) -> RenderedPage:
         bitmap.close()
 
 
-def _scan_dpi(page: pdfium.PdfPage, area: float, limits: RenderLimits) -> float:
-    """The resolution of the pictures that cover the page, weighted by area; 0 where they cover little.
+def _scans(page: pdfium.PdfPage, area: float, limits: RenderLimits) -> tuple[float, float]:
+    """The resolution of the pictures that cover the page, weighted by area, and the share they cover; 0 where little.
 
     Raises:
         PageTooLarge: one of them has more than ``max_source_pixels``.
     """
     if pdfium_c.FPDFPage_CountObjects(page) > _MOST_OBJECTS:
-        return 0.0
+        return 0.0, 0.0
     covered, pixels = 0.0, 0
     found = page.get_objects(filter=[pdfium_c.FPDF_PAGEOBJ_IMAGE], max_depth=4)
     for picture in itertools.islice(found, 1000):
@@ -121,8 +123,8 @@ def _scan_dpi(page: pdfium.PdfPage, area: float, limits: RenderLimits) -> float:
         covered += abs(right - left) * abs(top - bottom)
         pixels += across * down
     if covered < _SCAN_COVER * area or not math.isfinite(covered):
-        return 0.0
-    return math.sqrt(pixels / covered) * POINTS_PER_INCH
+        return 0.0, 0.0
+    return math.sqrt(pixels / covered) * POINTS_PER_INCH, covered / area
 
 
 @contextlib.contextmanager

@@ -153,13 +153,14 @@ async def test_errors_come_back_as_themselves(jobs) -> None:
 
 
 @pytest.mark.parametrize("job", ["fail_with_page_text", "unpicklable", "exit_politely", "fail_with_unpicklable_detail"])
-async def test_foreign_errors_come_back_by_type_only(jobs, job: str) -> None:
-    async with WorkerPool(1) as pool:
+async def test_foreign_errors_come_back_by_type_only(jobs, job: str, tmp_path: Path) -> None:
+    async with WorkerPool(1, log_file=tmp_path / "log") as pool:
         with pytest.raises(UnexpectedError) as caught:
             await pool.run(getattr(jobs, job))
         assert "Jane" not in f"{caught.value} {caught.value.detail}"
         assert "type" in caught.value.detail
         assert await pool.run(jobs.echo, 1) == 1
+    assert "Jane" not in (tmp_path / "log").read_text()
 
 
 async def test_a_job_that_the_worker_cannot_import(jobs, monkeypatch: pytest.MonkeyPatch) -> None:

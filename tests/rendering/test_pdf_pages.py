@@ -141,6 +141,13 @@ def test_the_resolution_of_a_scan_counts(render, make_pdf) -> None:
     assert small.width == 3000
 
 
+def test_a_scan_on_far_too_large_a_page_is_not_enlarged(render, make_pdf) -> None:
+    page = render(pictured(make_pdf, (1700, 2200), (1700, 2200)))
+    assert (page.width, page.height, page.dpi) == (1700, 2200, 72.0)
+    assert render(pictured(make_pdf, (1700, 2200), (400, 500))).height == 2200
+    assert render(make_pdf(b"/MediaBox [0 0 1700 2200]")).width > 3000
+
+
 def test_a_small_logo_does_not_count(render, make_pdf) -> None:
     data = pictured(make_pdf, (612, 792), (2000, 2000)).replace(b"q 612 0 0 792 0 0 cm", b"q 80  0 0 80  0 0 cm")
     assert render(data).dpi == 200.0

@@ -10,16 +10,16 @@ from docmill.rendering.limits import RenderLimits, chosen_dpi, fitting_size
 points = st.floats(min_value=1e-3, max_value=1e6)
 
 
-@given(points, points, st.floats(min_value=0, max_value=1e5))
-def test_a_page_stays_within_the_limits_or_is_refused(width: float, height: float, scan: float) -> None:
+@given(points, points, st.floats(min_value=0, max_value=1e5), st.booleans())
+def test_a_page_stays_within_the_limits_or_is_refused(width: float, height: float, scan: float, whole: bool) -> None:
     limits = RenderLimits()
     try:
-        dpi = chosen_dpi(width, height, scan, limits)
+        dpi = chosen_dpi(width, height, scan, limits, all_scan=whole)
     except PageTooLarge:
         coarse = limits.min_dpi / 72
         assert width * height * coarse**2 > limits.max_pixels or max(width, height) * coarse > 27_000
         return
-    assert limits.min_dpi <= dpi
+    assert whole or limits.min_dpi <= dpi
     assert (width * dpi / 72) * (height * dpi / 72) <= limits.max_pixels * (1 + 1e-9)
     if scan <= limits.target_dpi:
         assert dpi <= limits.max_dpi
