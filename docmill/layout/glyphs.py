@@ -5,13 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from docmill.geometry import Box
 
 FRAMES = frozenset("口□☐☑☒▢◻回囗日区図国田图⊠⊡▣")
 """What a recogniser makes of a square frame, empty or marked."""
 
-LETTERLIKE = frozenset("OoDCcQ0UuXxVv〇○◯●◉⊙LlJI|[](){}√✓✔")
+TICKS = frozenset("XxVv√✓✔✗✘×☓乂")
+"""What it makes of the tick or cross in one."""
+
+LETTERLIKE = frozenset("OoDCcQ0Uu〇○◯●◉⊙LlJI|[](){}")
 """What it makes of one too, but which is more often what it looks like."""
 
 
@@ -25,24 +29,46 @@ class Glyph:
     line: int
 
 
-def is_letter(box: Box, glyphs: Sequence[Glyph], *, apart: bool) -> bool:
-    """Whether what looks like a frame at ``box`` was read as a letter of a word.
+class ReadAs(StrEnum):
+    """What the recogniser took a frame for."""
+
+    NOTHING = "nothing"
+    FRAME = "frame"
+    TICK = "tick"
+    ROUND = "round"
+    LETTER = "letter"
+
+
+def read_as(box: Box, glyphs: Sequence[Glyph]) -> ReadAs:
+    """What was read where something that looks like a frame stands.
 
     Args:
         box: of the frame.
         glyphs: of the page, sorted by the left edge of their boxes.
-        apart: there is white to the left and to the right of the box.
     """
     inside = [g for g in near(box, glyphs) if not g.text.isspace()]
     if not inside:
-        return False
+        return ReadAs.NOTHING
+    nearest = min(inside, key=lambda g: abs(g.box.center[0] - box.center[0]))
+    if nearest.text in FRAMES:
+        return ReadAs.FRAME
+    if nearest.text in TICKS:
+        return ReadAs.TICK
     if len(inside) > 1:
         # A frame around several characters is a cell or a stamp.
+        return ReadAs.LETTER
+    if nearest.text not in LETTERLIKE and nearest.confidence >= 0.5:
+        return ReadAs.LETTER
+    return ReadAs.ROUND if _begins(nearest, glyphs) else ReadAs.LETTER
+
+
+def _begins(glyph: Glyph, glyphs: Sequence[Glyph]) -> bool:
+    """Whether it is the first of its line or stands after a space or a box."""
+    before = [g for g in glyphs if g.line == glyph.line and g.box.x0 < glyph.box.x0]
+    if not before:
         return True
-    glyph = inside[0]
-    if glyph.text in FRAMES:
-        return False
-    return not (apart and (glyph.text in LETTERLIKE or glyph.confidence < 0.5))
+    last = max(before, key=lambda g: g.box.x0)
+    return last.text.isspace() or last.text in FRAMES
 
 
 def near(box: Box, glyphs: Sequence[Glyph]) -> list[Glyph]:

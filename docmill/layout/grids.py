@@ -23,7 +23,7 @@ _COVERED = 0.6
 """A cell's side is drawn where a line covers at least so much of it."""
 
 
-def find_grids(gray: Picture, ink: Mask | None = None) -> tuple[Grid, ...]:
+def find_grids(gray: Picture, ink: Mask | None = None, text: Sequence[Box] = ()) -> tuple[Grid, ...]:
     """Tables drawn with lines on an upright, level page.
 
     Lines that touch make one table; its cells are the smallest rectangles that they enclose, with spans where a line
@@ -32,6 +32,7 @@ def find_grids(gray: Picture, ink: Mask | None = None) -> tuple[Grid, ...]:
     Args:
         gray: (height, width) uint8.
         ink: its ``ink_of``, where that is known already.
+        text: where lines of text stand: short strokes within them are letters.
 
     Returns:
         From top to bottom.
@@ -43,14 +44,49 @@ def find_grids(gray: Picture, ink: Mask | None = None) -> tuple[Grid, ...]:
     down, _ = strokes(ink, "down", max(16, least * 2 // 3), bridge=5)
     across = [s for s in across if s.thickness < 14 and s.length > 4 * s.thickness]
     down = [s for s in down if s.thickness < 14 and s.length > 4 * s.thickness]
+    across, down = _without_letters(across, down, text, (width, height))
     slope = _slope(across)
     reach = max(5, round(max(height, width) / 330))
+    high = median(box.height for box in text) if text else 0.008
     found = []
     for rows, columns in _networks(across, down, reach):
         grid = _grid(rows, columns, slope, reach, (width, height))
-        if grid is not None:
+        if grid is not None and (grid := _legible(grid, high, width / height)) is not None:
             found.append(grid)
     return tuple(sorted(found, key=lambda g: (g.box.y0, g.box.x0)))
+
+
+def _without_letters(
+    across: list[Stroke], down: list[Stroke], text: Sequence[Box], size: tuple[int, int]
+) -> tuple[list[Stroke], list[Stroke]]:
+    """Strokes that are not parts of letters.
+
+    Letters reach at most from the top of their line to its bottom, and run together into strokes of a few times their
+    height. A ruling inside a line's box is longer than that, or stands at its edge.
+    """
+    for box in text:
+        x0, y0, x1, y1 = box.x0 * size[0], box.y0 * size[1], box.x1 * size[0], box.y1 * size[1]
+        high = y1 - y0
+        if high > x1 - x0:
+            continue
+        down = [
+            s
+            for s in down
+            if not (
+                s.length <= 1.1 * high and x0 < s.at < x1 and y0 - 0.1 * high < (s.start + s.end) / 2 < y1 + 0.1 * high
+            )
+        ]
+        across = [
+            s
+            for s in across
+            if not (
+                s.length <= 4 * high
+                and x0 - high < s.start
+                and s.end < x1 + high
+                and y0 + 0.12 * high < s.at < y1 - 0.12 * high
+            )
+        ]
+    return across, down
 
 
 def _slope(across: Sequence[Stroke]) -> float:
@@ -122,7 +158,7 @@ def _grid(rows: list[Stroke], columns: list[Stroke], slope: float, reach: int, s
         Cell(box, row, column, below - row, right - column)
         for box, (row, column, below, right) in zip(boxes, cells, strict=True)
     )
-    return _compact(Grid(Box.around(boxes), made))
+    return Grid(Box.around(boxes), made)
 
 
 def _clusters(lines: Sequence[tuple[float, float, float]], reach: int) -> list[float]:
@@ -182,6 +218,14 @@ def _cells(raster: _Raster) -> list[tuple[int, int, int, int]]:
             whole = len(members) == (below - top) * (right - left)
             found.append((top, left, below, right) if closed and whole else (-1, -1, -1, -1))
     return sorted(cell for cell in found if cell[0] >= 0)
+
+
+def _legible(grid: Grid, high: float, aspect: float) -> Grid | None:
+    """Without cells too small for a line of text (``high``); None where most are: letters, or a pattern."""
+    kept = [c for c in grid.cells if c.box.height > 0.55 * high and c.box.width * aspect > 0.55 * high]
+    if len(kept) < 2 or len(kept) < 0.6 * len(grid.cells):
+        return None
+    return _compact(Grid(Box.around(c.box for c in kept), tuple(kept)))
 
 
 def _compact(grid: Grid) -> Grid:

@@ -16,6 +16,9 @@ Mask = NDArray[Any]
 
 _WORKING_PIXELS = 4_000_000
 
+_COARSE = 1250
+"""Pictures with a longer side of fewer pixels are looked at twice as large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
@@ -38,9 +41,11 @@ class Stroke:
 
 
 def gray_picture(picture: Picture) -> Picture:
-    """Gray, and small enough that looking for lines stays cheap (4 million pixels)."""
+    """Gray, of a size at which lines can be told from letters (about 200 dpi) and looking for them stays cheap."""
     gray = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
     height, width = gray.shape
+    if max(height, width) < _COARSE and min(height, width) > 300:
+        return cv2.resize(gray, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
     scale = (_WORKING_PIXELS / (height * width)) ** 0.5
     return cv2.resize(gray, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA) if scale < 0.97 else gray
 

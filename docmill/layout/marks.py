@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import cv2
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from docmill.extraction import Mark
 from docmill.geometry import Box
-from docmill.layout.glyphs import Glyph, is_letter
+from docmill.layout.glyphs import Glyph, ReadAs, read_as
 from docmill.layout.ink import Mask, Stroke, ink_of, strokes
 from docmill.layout.straightening import Picture
 
@@ -24,6 +25,8 @@ _SQUARE = 0.72
 
 _DRAWN = 0.86
 """So much of each side must be there."""
+
+_FULL = 0.45
 
 _INK = 0.045
 """Share of dark pixels inside the frame from which it counts as marked."""
@@ -62,12 +65,28 @@ def find_marks(gray: Picture, ink: Mask | None = None, glyphs: Sequence[Glyph] =
     short = min(height, width)
     least, most = max(8, round(short * _SMALLEST)), max(30, min(150, round(short * _LARGEST)))
     frames = _squares(ink, least, most) + _contoured(ink, least, most)
+    high = median(g.box.height for g in glyphs) if glyphs else 0.0
     marks = []
     for frame in _distinct(frames):
         box = Box.clipped(frame.x0 / width, frame.y0 / height, frame.x1 / width, frame.y1 / height)
-        if not is_letter(box, glyphs, apart=_apart(frame, ink)):
-            marks.append(_measured(frame, box, ink))
+        mark = _measured(frame, box, ink)
+        if _believable(frame, mark, read_as(box, glyphs), high * height, ink):
+            marks.append(mark)
     return tuple(sorted(marks, key=lambda m: (round(m.box.y0, 3), m.box.x0)))
+
+
+def _believable(frame: _Frame, mark: Mark, read: ReadAs, high: float, ink: Mask) -> bool:
+    """Whether it is no letter, as far as the text tells; ``high`` is the usual height of its lines, in pixels."""
+    if read in (ReadAs.LETTER, ReadAs.FRAME):
+        return read is ReadAs.FRAME
+    if read is ReadAs.TICK and not frame.round:
+        return True
+    if read is ReadAs.NOTHING and not frame.round and high and frame.side > 0.85 * high:
+        return True
+    if frame.round and frame.side < 0.5 * high:
+        return False
+    # Letters that ran together are fuller than a box with a tick or a cross in it, and have no white beside them.
+    return _apart(frame, ink) or (read is ReadAs.NOTHING and mark.fill < _FULL and not frame.round)
 
 
 def _squares(ink: Mask, least: int, most: int) -> list[_Frame]:
@@ -100,7 +119,8 @@ def _between(ink: Mask, top: Stroke, bottom: Stroke, least: int) -> _Frame | Non
     across, down = x1 - x0, y1 - y0
     if min(across, down) < least or min(across, down) < _SQUARE * max(across, down):
         return None
-    if _goes_on(ink, x0, y0, y1, thick) + _goes_on(ink, x1 - thick, y0, y1, thick) > 1:
+    # One side may lie on a longer line; two are a table's.
+    if min(_goes_on(ink, x0, y0, y1, thick), _goes_on(ink, x1 - thick, y0, y1, thick)) > 0:
         return None
     drawn = _drawn(ink, x0, y0, x1, y1, thick)
     if drawn < _DRAWN or not _cornered(ink, x0, y0, x1, y1):
@@ -224,9 +244,7 @@ def _apart(frame: _Frame, ink: Mask) -> bool:
 
 
 def _measured(frame: _Frame, box: Box, ink: Mask) -> Mark:
-    inset = frame.thickness + max(1, round(frame.side * 0.08))
-    inside = ink[frame.y0 + inset : frame.y1 - inset, frame.x0 + inset : frame.x1 - inset]
-    inside = inside if inside.size else ink[frame.y0 : frame.y1, frame.x0 : frame.x1]
+    inside = _inner(frame, ink)
     inside = _without_specks(inside)
     if frame.round:
         rows, columns = np.ogrid[: inside.shape[0], : inside.shape[1]]
@@ -239,6 +257,24 @@ def _measured(frame: _Frame, box: Box, ink: Mask) -> Mark:
     distance = (fill - _INK) / 0.12 if checked else (_INK - fill) / _INK
     sure = min(1.0, 0.5 + 0.5 * distance) * (0.6 + 0.4 * frame.drawn)
     return Mark(box, checked, round(fill, 4), round(min(sure, 0.99), 3))
+
+
+def _inner(frame: _Frame, ink: Mask) -> Mask:
+    """What the frame holds: without its sides, of which one may be a thicker line, and a little less."""
+    whole = ink[frame.y0 : frame.y1, frame.x0 : frame.x1] > 0
+    inset = frame.thickness + max(1, round(frame.side * 0.08))
+    if frame.round or min(whole.shape) <= 4 * frame.thickness:
+        cut = [inset] * 4
+    else:
+        most = max(inset, round(frame.side * 0.25))
+        cut = []
+        for view in (whole, whole[::-1], whole.T, whole.T[::-1]):
+            side = [float(row.mean()) > 0.6 for row in view[:most]]
+            last = max((i + 1 for i, drawn in enumerate(side) if drawn), default=0)
+            cut.append(max(inset, last + max(1, round(frame.side * 0.05))))
+    top, bottom, left, right = cut
+    inside = whole[top : whole.shape[0] - bottom, left : whole.shape[1] - right]
+    return (inside if inside.size else whole).astype(np.uint8) * np.uint8(255)
 
 
 def _without_specks(inside: Mask) -> Mask:

@@ -163,17 +163,19 @@ class OcrReader:
         height, width = level.shape[:2]
         lines, glyphs = self._lines(level, quads)
         order = reading_order([line.box for line in lines], width / height)
-        marks, grids = self._drawn(level, glyphs)
+        marks, grids = self._drawn(level, lines, glyphs)
         text = PageText(tuple(lines[i] for i in order), marks, grids, width=width, height=height)
         return text if way.identity else on_page(text, way)
 
-    def _drawn(self, picture: Picture, glyphs: list[Glyph]) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
+    def _drawn(
+        self, picture: Picture, lines: list[Line], glyphs: list[Glyph]
+    ) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
         if not (self.options.marks or self.options.grids):
             return (), ()
         gray = gray_picture(picture)
         ink = ink_of(gray)
         marks = find_marks(gray, ink, glyphs) if self.options.marks else ()
-        return marks, find_grids(gray, ink) if self.options.grids else ()
+        return marks, find_grids(gray, ink, [line.box for line in lines]) if self.options.grids else ()
 
     def _lines(self, picture: Picture, quads: Quads) -> tuple[list[Line], list[Glyph]]:
         crops = [cropped(picture, quad) for quad in quads]
