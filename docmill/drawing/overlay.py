@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from docmill.drawing.palette import BLOCK_COLOUR, COLOURS, Level, level_of
+from docmill.drawing.palette import BLOCK_COLOUR, COLOURS, Level, level_of, percent
 from docmill.extraction import Block, Field
 from docmill.geometry import Box
 
@@ -60,8 +60,8 @@ def _pixels(box: Box, size: tuple[int, int], margin: int) -> _Rectangle:
 
 def _caption(field: Field) -> str:
     """The name, where the font can draw it, and the confidence."""
-    percent = f"{field.confidence:.0%}"
-    return f"{field.name} {percent}" if all(ord(c) < 0x250 for c in field.name) else percent
+    sure = percent(field.confidence)
+    return f"{field.name} {sure}" if all(ord(c) < 0x250 for c in field.name) else sure
 
 
 def _outline(pen: ImageDraw.ImageDraw, place: _Rectangle, level: Level, unit: float) -> None:

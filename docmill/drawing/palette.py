@@ -6,6 +6,7 @@ them apart ("Color Universal Design", 2002). Line style says the same once more:
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 SURE_FROM = 0.9
@@ -26,6 +27,11 @@ COLOURS: dict[Level, tuple[int, int, int]] = {
     Level.DOUBTFUL: (213, 94, 0),
 }
 BLOCK_COLOUR = (86, 96, 112)
+
+
+def percent(confidence: float) -> str:
+    """As a whole percentage, rounded down: what is shown as 90 % is of the level that begins there."""
+    return f"{math.floor(confidence * 100 + 1e-9)}%"
 
 
 def level_of(confidence: float) -> Level:

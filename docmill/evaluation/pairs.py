@@ -102,6 +102,11 @@ def pair_found(label: str, value: str, fields: Iterable[Field]) -> bool:
     return any(likeness(label, field.name) >= SAME_LABEL and same_value(value, field) for field in fields)
 
 
+def value_found(value: str, fields: Iterable[Field]) -> bool:
+    """Whether any field carries that value, whatever its label."""
+    return any(same_value(value, field) for field in fields)
+
+
 def cells_found(tables: Sequence[TableTruth], outcome: DocumentOutcome) -> tuple[int, int]:
     """(cells of the known tables that were read, cells that are not empty), as multisets of plain forms."""
     known = Counter(plain_form(cell) for table in tables for row in table.rows for cell in row)

@@ -71,7 +71,9 @@ class EvaluationReport:
         fields: by name; empty for ``generic``.
         exact, anls: means over the fields of all documents, each answer counting once.
         character_error_rate: edits over characters of the truth, over all pages whose lines are known.
-        words, checkboxes, key_values, table_cells: how many were read right.
+        words, checkboxes, table_cells: how many were read right.
+        key_values: for ``generic``, known pairs of which label and value were found.
+        values: for ``generic``, those of them whose value was found under any label.
         unscored: names in the truth that the document type does not have.
         seconds_per_page: mean over pages whose time is known.
     """
@@ -90,6 +92,7 @@ class EvaluationReport:
     words: Share
     checkboxes: Share
     key_values: Share
+    values: Share
     table_cells: Share
     seconds_per_page: float | None
     failures: dict[str, str] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class EvaluationReport:
         if not with_misses:
             del record["misses"]
         record["fields"] = [{**asdict(f), "exact_rate": f.exact_rate} for f in self.fields]
-        for name in ("words", "checkboxes", "key_values", "table_cells"):
+        for name in ("words", "checkboxes", "key_values", "values", "table_cells"):
             record[name]["rate"] = getattr(self, name).rate
         rounded = _rounded(record)
         assert isinstance(rounded, dict)
@@ -133,6 +136,7 @@ class EvaluationReport:
             ("words read", self.words),
             ("check boxes right", self.checkboxes),
             ("label-value pairs found", self.key_values),
+            ("values found under any label", self.values),
             ("table cells found", self.table_cells),
         ):
             if share.rate is not None:

@@ -16,7 +16,7 @@ from docmill.evaluation.metrics import (
     words_found,
 )
 from docmill.evaluation.outcomes import DocumentOutcome
-from docmill.evaluation.pairs import cells_found, checkbox_state, found_checkboxes, pair_found
+from docmill.evaluation.pairs import cells_found, checkbox_state, found_checkboxes, pair_found, value_found
 from docmill.evaluation.report import EvaluationReport, FieldScore, Miss, Share
 from docmill.extraction import FieldKind
 from docmill.layout.straightening import Straightening
@@ -44,6 +44,7 @@ class _Sums:
     words: Share = field(default_factory=Share)
     checkboxes: Share = field(default_factory=Share)
     key_values: Share = field(default_factory=Share)
+    values: Share = field(default_factory=Share)
     table_cells: Share = field(default_factory=Share)
     pages: int = 0
     pages_failed: int = 0
@@ -97,6 +98,7 @@ def score(dataset: Dataset, outcomes: Iterable[DocumentOutcome], document_type: 
         words=sums.words,
         checkboxes=sums.checkboxes,
         key_values=sums.key_values,
+        values=sums.values,
         table_cells=sums.table_cells,
         seconds_per_page=mean(sums.seconds),
         failures=failures,
@@ -153,6 +155,7 @@ def _score_pairs(sums: _Sums, truth: DocumentTruth, outcome: DocumentOutcome) ->
             continue
         right = pair_found(label, answer.text, fields)
         sums.key_values += (int(right), 1)
+        sums.values += (int(value_found(answer.text, fields)), 1)
         if not right:
             sums.misses.append(Miss(truth.file, label, answer.text, None))
 
@@ -160,7 +163,15 @@ def _score_pairs(sums: _Sums, truth: DocumentTruth, outcome: DocumentOutcome) ->
 def _score_checkboxes(sums: _Sums, truth: DocumentTruth, outcome: DocumentOutcome) -> None:
     found = found_checkboxes(outcome)
     for box in truth.checkboxes:
-        sums.checkboxes += (int(checkbox_state(box, outcome, found) is box.checked), 1)
+        state = checkbox_state(box, outcome, found)
+        sums.checkboxes += (int(state is box.checked), 1)
+        if state is not box.checked:
+            read = None if state is None else _ticked(state)
+            sums.misses.append(Miss(truth.file, box.label, _ticked(box.checked), read))
+
+
+def _ticked(state: bool) -> str:
+    return "ticked" if state else "empty"
 
 
 def _score_text(sums: _Sums, page: PageTruth, outcome: DocumentOutcome) -> None:

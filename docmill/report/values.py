@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from docmill.drawing.palette import level_of
+from docmill.drawing.palette import level_of, percent
 from docmill.extraction import Block, BlockKind, Field, FieldKind
 from docmill.normalisation.text import comparison_form
 
@@ -70,7 +70,7 @@ class Mark:
     @property
     def percent(self) -> str:
         """Confidence as a whole percentage."""
-        return f"{self.field.confidence:.0%}"
+        return percent(self.field.confidence)
 
     @property
     def text(self) -> str:

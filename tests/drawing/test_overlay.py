@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from docmill.drawing import Level, draw_boxes, level_of
-from docmill.drawing.palette import COLOURS
+from docmill.drawing.palette import COLOURS, percent
 from docmill.extraction import Block, BlockKind, Field, FieldKind
 from docmill.geometry import Box
 
@@ -33,6 +33,12 @@ def has(image: Image.Image, colour: tuple[int, int, int]) -> bool:
 )
 def test_levels(confidence: float, level: Level) -> None:
     assert level_of(confidence) == level
+
+
+@given(st.floats(0, 1))
+def test_the_percentage_never_promises_a_higher_level(confidence: float) -> None:
+    shown = int(percent(confidence).rstrip("%")) / 100
+    assert level_of(shown) == level_of(confidence)
 
 
 @pytest.mark.parametrize(("confidence", "level"), [(0.95, Level.SURE), (0.7, Level.FAIR), (0.2, Level.DOUBTFUL)])

@@ -145,6 +145,7 @@ def test_pairs_of_a_generic_document_may_differ_by_a_letter_in_the_label_only() 
     )
     report = score(dataset(truth), [DocumentOutcome("a", (page,))], GENERIC)
     assert (report.key_values.right, report.key_values.of) == (1, 3)
+    assert (report.values.right, report.values.of) == (2, 3)
     assert report.fields == ()
     assert report.exact is None
 
@@ -171,6 +172,7 @@ def test_check_boxes_are_found_by_field_by_place_and_by_label() -> None:
     )
     report = score(dataset(truth), [DocumentOutcome("a", (page,))], FORM)
     assert (report.checkboxes.right, report.checkboxes.of) == (5, 6)
+    assert [(m.field, m.truth, m.found) for m in report.misses] == [("Not on the page", "empty", None)]
 
 
 def test_table_cells_are_counted_from_fields_or_blocks() -> None:
