@@ -58,12 +58,13 @@ def clean_label(text: str) -> str:
 
 def find_checkboxes(sheet: Sheet) -> FoundBoxes:
     """The marks seen in the picture with their labels; without marks, boxes that the OCR read as characters."""
-    if not sheet.marks:
+    words = [w for p in sheet.pieces for w in _word_pieces(p)]
+    marks = tuple(m for m in sheet.marks if not any(_inside_word(m.box, w) for w in words))
+    if not marks:
         return _glyph_boxes(sheet)
     used: set[int] = set()
     found: list[CheckBox] = []
-    words = [w for p in sheet.pieces for w in _word_pieces(p)]
-    for group in _mark_rows(sheet.marks):
+    for group in _mark_rows(marks):
         labels, left_sided = _labels(group, words, sheet)
         question = _question(group, labels, sheet, left_sided)
         for mark, label in zip(group, labels, strict=True):
@@ -84,6 +85,23 @@ def _word_pieces(piece: Piece) -> list[Piece]:
         position = at + len(folded)
         found.append(piece.part(at, position))
     return found or [piece]
+
+
+def _inside_word(mark: Box, word: Piece) -> bool:
+    """Whether a mark is a letter (an ``x``, a ``口``) in the middle of a word rather than a box beside one."""
+    char = word.box.width / max(len(word.text), 1)
+    return (
+        len(word.text) >= 3
+        and word.box.x0 + 0.9 * char < mark.x0
+        and mark.x1 < word.box.x1 - 0.4 * char
+        and mark.vertical_overlap(word.box) > 0.5
+    ) or (
+        len(word.text) >= 6
+        and word.box.x0 + 2 * char < mark.center[0]
+        and mark.vertical_overlap(word.box) > 0.5
+        and mark.center[0] < word.box.x1
+        and mark.width < 1.3 * char
+    )
 
 
 def _mark_rows(marks: tuple[SheetMark, ...]) -> list[list[SheetMark]]:

@@ -63,50 +63,67 @@ class _Finder:
     def cells(self) -> None:
         """Label and value in one cell, or in two neighbouring ones."""
         done: set[int] = set()
+        trusted = self._trusted_grids()
         for cell in sorted(self.sheet.cells, key=lambda c: (c.grid, c.cell.row, c.cell.column)):
-            if id(cell) in done or not self._free(cell):
+            if id(cell) in done or cell.grid not in trusted or not self._free(cell):
                 continue
             if self._within(cell):
                 done.add(id(cell))
                 continue
-            if len(cell.text) > 60 or self._is_whole_pair(cell):
+            whole = joined(list(cell.pieces))
+            split = split_label(whole)
+            likeness = label_likeness(whole.text)
+            if len(whole.text) > 60 or (split is not None and split[1] is not None) or likeness < 0.3:
                 continue
-            likeness = label_likeness(cell.text)
-            for beside, factor in (
-                (neighbour(self.sheet, cell, right=1), 0.9), (neighbour(self.sheet, cell, down=1), 0.75)
-            ):  # fmt: skip
-                if beside is None or id(beside) in done or not self._free(beside):
-                    continue
-                other = label_likeness(beside.text)
-                if likeness >= 0.3 and (other < likeness or other < LIKELY):
-                    self._add(joined(list(cell.pieces)), joined(list(beside.pieces)), factor, "cells")
-                    done.update((id(cell), id(beside)))
-                    break
+            value = self._value_cell(cell, likeness)
+            if value is not None and id(value) not in done:
+                self._add(whole, joined(list(value.pieces)), 0.9, "cells")
+                done.update((id(cell), id(value)))
 
-    def _is_whole_pair(self, cell: SheetCell) -> bool:
-        split = split_label(joined(list(cell.pieces)))
-        return split is not None and split[1] is not None
+    def _value_cell(self, cell: SheetCell, likeness: float) -> SheetCell | None:
+        """The cell right of a label's, else the one below; an empty one right of it says that nothing is filled in."""
+        right = neighbour(self.sheet, cell, right=1)
+        if right is not None:
+            other = label_likeness(right.text)
+            if not right.pieces and likeness >= LIKELY:
+                return None
+            if self._free(right) and (other < 0.4 or other < likeness - 0.25):
+                return right
+        below = neighbour(self.sheet, cell, down=1)
+        if below is None or not self._free(below) or below.box.width < 0.6 * cell.box.width:
+            return None
+        return below if likeness >= LIKELY and label_likeness(below.text) < 0.4 else None
+
+    def _trusted_grids(self) -> set[int]:
+        """Grids whose lines do not cut through the text: those are drawn tables, others are underlines and frames."""
+        whole: dict[int, list[bool]] = {}
+        lines = {p.index: p.text for p in self.sheet.pieces}
+        for cell in self.sheet.cells:
+            for piece in cell.pieces:
+                whole.setdefault(cell.grid, []).append(lines.get(piece.index) == piece.text)
+        return {grid for grid, held in whole.items() if sum(held) >= 0.6 * len(held)}
 
     def _free(self, cell: SheetCell) -> bool:
         return bool(cell.pieces) and not any(p.index in self.used for p in cell.pieces)
 
     def _within(self, cell: SheetCell) -> bool:
-        """A cell whose first line is the label and the others the value."""
-        pieces = list(cell.pieces)
-        if len(pieces) < 2 or any(split_label(p) is not None for p in pieces):
+        """A cell whose first line or two are the label and the others the value."""
+        pieces = [p for p in cell.pieces if not NOTHING.match(p.text)]
+        if len(pieces) < 2 or any(split_label(p) is not None for p in pieces) or cell.box.height > 0.2:
             return False
         for count in range(1, min(len(pieces), 4)):
             label, rest = joined(pieces[:count]), pieces[count:]
-            gap = min(p.box.y0 for p in rest) - max(p.box.y1 for p in pieces[:count])
-            smaller = rest[0].box.height > 1.15 * pieces[0].box.height
-            likeness = label_likeness(label.text)
-            follows = label_likeness(rest[0].text)
-            if likeness >= LIKELY and follows < LIKELY and not is_prose(rest[0].text):
-                if has_wide(label.text) != has_wide(rest[0].text) and follows >= 0.3 and count == 1 and not smaller:
-                    continue  # the same label in a second language
-                if smaller or gap > -0.5 * self.sheet.line_height:
-                    self._add(label, joined(rest), 0.85, "in_cell")
-                    return True
+            likeness, follows = label_likeness(label.text), [label_likeness(p.text) for p in rest]
+            if likeness < LIKELY or any(is_numbered(p.text) for p in rest) or max(follows) >= LIKELY:
+                continue
+            if CONTINUES.match(rest[0].text) and len(rest) > 1:
+                continue
+            if has_wide(label.text) != has_wide(rest[0].text) and follows[0] >= 0.3 and count == 1:
+                continue  # the same label in a second language
+            if is_prose(rest[0].text) or label.text.count("(") > label.text.count(")"):
+                continue
+            self._add(label, joined(rest), 0.85, "in_cell")
+            return True
         return False
 
     # --- labels in the open --------------------------------------------------------------------------------------
@@ -299,6 +316,10 @@ class _Finder:
         """Keep a pair; lines at the value's head that are the label's second line go to the label."""
         rest = list(value)
         more: list[Piece] = []
+        while rest and rule != "same_line" and _opens(" ".join([label.text, *(p.text for p in more)])):
+            more.append(rest.pop(0))  # the label's bracket closes on a line of its own
+        if not rest:
+            return
         ends = label.text.rstrip().endswith((":", "：", "?"))
         while len(rest) > 1 and not ends and rule in ("item_below", "below_word") and CONTINUES.match(rest[0].text):
             if is_prose(rest[0].text) and len(rest[0].text) > 100:
@@ -327,6 +348,10 @@ class _Finder:
 
     def _is_taken(self, part: Piece) -> bool:
         return id(part) in self._taken
+
+
+def _opens(text: str) -> bool:
+    return text.count("(") > text.count(")") and text.rfind("(") > 0
 
 
 def _is_short_text(text: str) -> bool:

@@ -12,9 +12,10 @@ from docmill.document_types import FieldSpec
 from docmill.extraction import FieldKind, TableData
 from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
 from docmill.finding.totals import is_summary, kind_of_row
+from docmill.finding.vocabulary import label_likeness
 from docmill.geometry import Box
 from docmill.normalisation.money import find_amounts
-from docmill.normalisation.text import comparison_form, has_wide
+from docmill.normalisation.text import comparison_form
 
 MOST_ROWS = 400
 END_KINDS = frozenset({"total", "subtotal", "tax", "quantity", "rounding", "cash", "change", "service"})
@@ -99,6 +100,8 @@ def _is_list(run: list[list[SheetCell]]) -> bool:
     filled = [t for t in header if t]
     if len(filled) < max(2, len(header) - 1) or any(_looks_filled(t) for t in filled):
         return False
+    if sum(map(label_likeness, filled)) < 0.35 * len(filled):
+        return False
     if len(run[0]) == 2 and len(run) < 3:
         return False
     # A form alternates label and value: its first column reads like labels and its second like values in every row.
@@ -118,12 +121,15 @@ def _looks_filled(text: str) -> bool:
 
 
 def _alternates(header: list[str], body: list[list[str]]) -> bool:
-    """Whether columns go label, value, label, value: Chinese forms do. Then texts in odd columns vary in kind."""
-    if len(header) % 2 or not has_wide("".join(header)) or len(header) < 4:
+    """Whether columns go label, value, label, value, as in forms, instead of all heads above all values."""
+    if len(header) % 2:
         return False
-    odd = [row[i] for row in [header, *body] for i in range(1, len(row), 2) if i < len(row)]
-    even = [row[i] for row in [header, *body] for i in range(0, len(row), 2)]
-    return sum(_looks_filled(t) for t in odd) > 2 * sum(_looks_filled(t) for t in even)
+    rows = [header, *body]
+    even = [label_likeness(row[i]) for row in rows for i in range(0, len(row), 2) if row[i]]
+    odd = [label_likeness(row[i]) for row in rows for i in range(1, len(row), 2) if row[i]]
+    if not even or not odd:
+        return True
+    return sum(even) / len(even) - sum(odd) / len(odd) > 0.25
 
 
 def _table_of(run: list[list[SheetCell]], sheet: Sheet) -> FoundTable:

@@ -43,7 +43,7 @@ _KINDS = (
     ),
     (
         "cash",
-        r"cash|tender|visa|master|amex|card|paid|payment|received|现金|实收|微信|支付宝|debit|credit|maestro|nets$",
+        r"cash(?!ier)|tender|visa|master|amex|card|paid|payment|received|现金|实收|微信|支付宝|debit|credit|maestro|nets$",
     ),
 )
 """What a row's amount is, by its label's comparison form; the first that fits decides."""
