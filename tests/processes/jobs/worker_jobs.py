@@ -111,7 +111,8 @@ def fail_by_name() -> None:
 
 
 def fail_with_page_text() -> None:
-    raise ValueError("patient: Jane Roe")
+    name = bytes.fromhex("4a616e65").decode()  # as read from a page: it stands in no source line
+    raise ValueError(f"patient: {name} Roe")
 
 
 class _Unpicklable:
