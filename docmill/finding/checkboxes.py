@@ -14,6 +14,8 @@ from docmill.normalisation.text import collapse, comparison_form, fold_width, ha
 
 _GLYPH = re.compile(r"^[\s□☐☑☒✓✔√口〇○◯●■▢\[\]()|_.:-]+(?=\S)|[\s□☐☑☒✓✔√▢\[\](|_]+$")
 _INK_GLYPH = re.compile(r"(?P<box>[□☐▢○◯☑☒✓✔√⊠■●]|\[\s?[xXvV✓]?\s?\])\s?")
+_YES_NO = {"yes": "Yes", "no": "No"}
+_EMPTY = frozenset("□☐▢")
 _FULL = frozenset("☑☒✓✔√⊠■●")
 FARTHEST_LABEL = 0.12
 """How far from its box a label can start, as a fraction of the page's width."""
@@ -57,21 +59,32 @@ def clean_label(text: str) -> str:
 
 
 def find_checkboxes(sheet: Sheet) -> FoundBoxes:
-    """The marks seen in the picture with their labels; without marks, boxes that the OCR read as characters."""
+    """The marks seen in the picture with their labels, and boxes that only the OCR saw, as characters.
+
+    Where the OCR read an empty box's character at a mark that looks filled, the box counts as empty, with less
+    confidence: a thick frame on a small picture looks like ink, but reads like a frame.
+    """
     words = [w for p in sheet.pieces for w in _word_pieces(p)]
     marks = tuple(m for m in sheet.marks if not any(_inside_word(m.box, w) for w in words))
-    if not marks:
-        return _glyph_boxes(sheet)
-    used: set[int] = set()
     found: list[CheckBox] = []
+    used: set[int] = set()
     for group in _mark_rows(marks):
         labels, left_sided = _labels(group, words, sheet)
+        labels = yes_no_mended(labels)
         question = _question(group, labels, sheet, left_sided)
         for mark, label in zip(group, labels, strict=True):
             own = question if question is not None and (label is None or question.index != label.index) else None
-            found.append(CheckBox(mark.box, mark.place, mark.checked, mark.confidence, label, own))
+            checked, confidence = mark.checked, mark.confidence
+            if checked and any(w.text[:1] in _EMPTY and _touches(mark.box, w.box) for w in words):
+                checked, confidence = False, 0.65
+            found.append(CheckBox(mark.box, mark.place, checked, confidence, label, own))
             used.update(p.index for p in (label, own) if p is not None)
-    return FoundBoxes(tuple(found), frozenset(used))
+    drawn = _glyph_boxes(sheet, [m.box for m in marks])
+    return FoundBoxes((*found, *drawn.boxes), frozenset(used) | drawn.used)
+
+
+def _touches(mark: Box, word: Box) -> bool:
+    return mark.vertical_overlap(word) > 0.4 and word.x0 - 0.01 < mark.center[0] < word.x0 + max(2 * mark.width, 0.015)
 
 
 def _word_pieces(piece: Piece) -> list[Piece]:
@@ -88,19 +101,13 @@ def _word_pieces(piece: Piece) -> list[Piece]:
 
 
 def _inside_word(mark: Box, word: Piece) -> bool:
-    """Whether a mark is a letter (an ``x``, a ``口``) in the middle of a word rather than a box beside one."""
+    """Whether a mark is a letter (an ``x``, a ``口``) in a word rather than a box beside one."""
     char = word.box.width / max(len(word.text), 1)
     return (
-        len(word.text) >= 3
-        and word.box.x0 + 0.9 * char < mark.x0
-        and mark.x1 < word.box.x1 - 0.4 * char
+        len(word.text) >= 4
         and mark.vertical_overlap(word.box) > 0.5
-    ) or (
-        len(word.text) >= 6
-        and word.box.x0 + 2 * char < mark.center[0]
-        and mark.vertical_overlap(word.box) > 0.5
-        and mark.center[0] < word.box.x1
-        and mark.width < 1.3 * char
+        and word.box.x0 + 2.2 * char < mark.center[0] < word.box.x1 - 0.3 * char
+        and mark.width < 2.2 * char
     )
 
 
@@ -147,11 +154,15 @@ def _in(word: Piece) -> bool:
 
 
 def _run_right(mark: SheetMark, following: SheetMark | None, words: list[Piece], sheet: Sheet) -> Piece | None:
+    """The words behind a mark up to the next one; a line that begins at the mark is its label from the first word on."""
     run: list[Piece] = []
     edge = mark.box.x1
-    limit = following.box.x0 if following is not None else 1.0
+    limit = following.box.center[0] if following is not None else 1.0
+    starts = {p.index: p.box.x0 for p in reversed(sheet.pieces)}
     for word in words:
-        if word.box.center[0] <= mark.box.x1 or word.box.center[0] >= limit:
+        begins_here = starts.get(word.index, 0.0) >= mark.box.x0 - 1.5 * sheet.char_width
+        after = word.box.x1 > mark.box.center[0] if begins_here else word.box.center[0] > mark.box.x1
+        if not after or word.box.center[0] >= limit or _only_glyph(word.text):
             continue
         gap = word.box.x0 - edge
         if gap > (3.0 * sheet.char_width if run else FARTHEST_LABEL):
@@ -159,6 +170,39 @@ def _run_right(mark: SheetMark, following: SheetMark | None, words: list[Piece],
         run.append(word)
         edge = word.box.x1
     return _cleaned(joined(run, _separator(run))) if run else None
+
+
+def _only_glyph(text: str) -> bool:
+    return not clean_label(text)
+
+
+def yes_no_mended(labels: list[Piece | None]) -> list[Piece | None]:
+    """Labels of a yes-no pair that were read with a part of their box (``ves``, ``res``, ``XNO``) as what they mean."""
+    forms = [_yes_no_like(p.text) if p is not None else None for p in labels]
+    if (
+        len(labels) > 2
+        or not any(forms)
+        or any(p is not None and f is None for p, f in zip(labels, forms, strict=True))
+    ):
+        return labels
+    return [
+        Piece(f, p.box, p.place, p.confidence, p.index) if p is not None and f is not None else p
+        for p, f in zip(labels, forms, strict=True)
+    ]
+
+
+def _yes_no_like(text: str) -> str | None:
+    tokens = [comparison_form(t) for t in text.split()]
+    tokens = [t for t in tokens if t]
+    if not tokens or len(tokens) > 2:
+        return None
+    kinds = [
+        _YES_NO.get(t) or ("Yes" if re.fullmatch(r"\w{0,2}es", t) else "No" if re.fullmatch(r"\w?no", t) else None)
+        for t in tokens
+    ]
+    if len(kinds) == 2 and kinds != ["Yes", "No"]:
+        return None
+    return kinds[0]
 
 
 def _run_left(mark: SheetMark, previous: SheetMark | None, words: list[Piece], sheet: Sheet) -> Piece | None:
@@ -206,7 +250,8 @@ def _question(group: list[SheetMark], labels: list[Piece | None], sheet: Sheet, 
         if len(group) > 1 or _asks(whole.text) or _yes_no(labels):
             return whole
         return None
-    if _yes_no(labels) or len(group) > 1:
+    short = all(p is None or len(p.text.split()) <= 3 for p in labels)
+    if _yes_no(labels) or (len(group) > 1 and short):
         above = [
             p
             for p in sheet.pieces
@@ -229,8 +274,8 @@ def _yes_no(labels: list[Piece | None]) -> bool:
     return bool(held) and all(parse_boolean(h) is not None for h in held)
 
 
-def _glyph_boxes(sheet: Sheet) -> FoundBoxes:
-    """Boxes that were read as characters: ``☑ Yes ☐ No``, ``[x] Annual``."""
+def _glyph_boxes(sheet: Sheet, marks: list[Box]) -> FoundBoxes:
+    """Boxes that were read as characters: ``☑ Yes ☐ No``, ``[x] Annual``; those where a mark was seen are left out."""
     found: list[CheckBox] = []
     used: set[int] = set()
     for piece in sheet.pieces:
@@ -238,12 +283,16 @@ def _glyph_boxes(sheet: Sheet) -> FoundBoxes:
         for match, following in zip_longest(matches, matches[1:]):
             end = following.start() if following else len(piece.text)
             label = _cleaned(piece.part(match.end(), end)) if piece.text[match.end() : end].strip() else None
+            place = piece.part(match.start(), match.end())
             if label is None or not any(c.isalpha() for c in label.text):
+                continue
+            if any(_touches(m, Box.around([place.box, label.box])) for m in marks):
                 continue
             glyph = match["box"]
             checked = glyph[0] in _FULL or (glyph[0] == "[" and len(glyph.strip("[] ")) > 0)
             before = piece.part(0, match.start()) if match is matches[0] and match.start() > 1 else None
-            mark = piece.part(match.start(), match.end())
-            found.append(CheckBox(mark.box, mark.place, checked, 0.6 * piece.confidence, label, before))
+            if before is not None and not any(c.isalpha() for c in before.text):
+                before = None
+            found.append(CheckBox(place.box, place.place, checked, 0.65 * piece.confidence, label, before))
             used.add(piece.index)
     return FoundBoxes(tuple(found), frozenset(used))
