@@ -83,3 +83,11 @@ def near(box: Box, glyphs: Sequence[Glyph]) -> list[Glyph]:
         if level and (box.x0 <= gx <= box.x1 or glyph.box.x0 <= x <= glyph.box.x1):
             found.append(glyph)
     return found
+
+
+def line_boxes(glyphs: Sequence[Glyph]) -> list[Box]:
+    """Where the lines stand that the glyphs belong to, in the order of their numbers."""
+    lines: dict[int, list[Box]] = {}
+    for glyph in glyphs:
+        lines.setdefault(glyph.line, []).append(glyph.box)
+    return [Box.around(boxes) for _, boxes in sorted(lines.items())]

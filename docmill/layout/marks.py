@@ -28,7 +28,7 @@ _DRAWN = 0.86
 
 _FULL = 0.45
 
-_INK = 0.045
+_INK = 0.06
 """Share of dark pixels inside the frame from which it counts as marked."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,34 @@ def glyphs_of(number: int, quad: NDArray[np.float32], answer: Recognised, size: 
         box = _box(np.concatenate([top, bottom]), size)
         glyphs.append(Glyph(character.text, box, character.confidence, number))
     return glyphs
+
+
+def without(quad: NDArray[np.float32], answer: Recognised, keep: Sequence[bool]) -> tuple[Any, Recognised] | None:
+    """A line without some of its characters, and its place without them where they stood at its ends.
+
+    Dropped characters between others leave a space, so that what they parted does not run together. None where
+    nothing is left.
+    """
+    if all(keep):
+        return quad, answer
+    characters = answer.characters
+    kept = [i for i, wanted in enumerate(keep) if wanted and not characters[i].text.isspace()]
+    if not kept:
+        return None
+    first, last = kept[0], kept[-1]
+    start = (characters[first - 1].at + characters[first].at) / 2 if not all(keep[:first]) else 0.0
+    end = (characters[last].at + characters[last + 1].at) / 2 if not all(keep[last + 1 :]) else 1.0
+    start, end = min(start, characters[first].at), max(end, characters[last].at, start + 1e-6)
+    left = [
+        replace(c, text=c.text if wanted else " ", at=(c.at - start) / (end - start))
+        for c, wanted in zip(characters[first : last + 1], keep[first : last + 1], strict=True)
+    ]
+    corners = reading_corners(quad)
+    ends = np.array([[start], [end]], dtype=np.float32)
+    top, bottom = corners[0] + (corners[1] - corners[0]) * ends, corners[3] + (corners[2] - corners[3]) * ends
+    cut = np.stack([top[0], top[1], bottom[1], bottom[0]])
+    sure = sum(c.confidence for c in left) / len(left)
+    return cut if corners is quad else cut[[1, 2, 3, 0]], Recognised(tuple(left), sure)
 
 
 def reading_corners(quad: NDArray[np.float32]) -> NDArray[np.float32]:

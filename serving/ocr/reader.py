@@ -7,18 +7,20 @@ from statistics import median
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
-from docmill.extraction import Grid, Line, Mark, PageText
-from docmill.layout.glyphs import Glyph
+from docmill.extraction import Grid, Mark, PageText
+from docmill.layout.glyphs import Glyph, line_boxes
 from docmill.layout.grids import find_grids
 from docmill.layout.ink import gray_picture, ink_of
 from docmill.layout.marks import find_marks
 from docmill.layout.reading_order import reading_order
 from docmill.layout.straightening import Picture, Straightening, on_page
+from docmill.layout.written_marks import without_frames, written_marks
 from serving.ocr.crops import colour_picture, cropped, legible
-from serving.ocr.lines import glyphs_of, line_of
-from serving.ocr.recognizer import Recognizer, model_names
+from serving.ocr.lines import glyphs_of, line_of, without
+from serving.ocr.recognizer import Recognised, Recognizer, model_names
 from serving.ocr.uprightness import (
     SMALLEST_SKEW,
     STEEPEST_SKEW,
@@ -32,6 +34,9 @@ from serving.ocr.uprightness import (
 
 CODE_VERSION = 1
 """Raised whenever a page may read differently than before."""
+
+Seen = tuple[NDArray[np.float32], Recognised]
+"""A line's corners in pixels, and what it says."""
 
 _DOUBTFUL_TEXT = 0.7
 """Pages whose lines read worse than this are looked at in the other directions too."""
@@ -161,34 +166,45 @@ class OcrReader:
         flat = Straightening(way.width, way.height, way.turned)
         quads = moved(quads, way.matrix @ np.linalg.inv(flat.matrix)) if way.skew else quads
         height, width = level.shape[:2]
-        lines, glyphs = self._lines(level, quads)
+        seen = self._seen(level, quads)
+        glyphs = [g for i, (quad, answer) in enumerate(seen) for g in glyphs_of(i, quad, answer, (width, height))]
+        marks, grids = self._drawn(level, glyphs)
+        if marks:
+            seen = _text_only(seen, glyphs, marks)
+        lines = [line_of(quad, answer, (width, height)) for quad, answer in seen]
         order = reading_order([line.box for line in lines], width / height)
-        marks, grids = self._drawn(level, lines, glyphs)
         text = PageText(tuple(lines[i] for i in order), marks, grids, width=width, height=height)
         return text if way.identity else on_page(text, way)
 
-    def _drawn(
-        self, picture: Picture, lines: list[Line], glyphs: list[Glyph]
-    ) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
+    def _seen(self, picture: Picture, quads: Quads) -> list[Seen]:
+        crops = [cropped(picture, quad) for quad in quads]
+        kept = [quad for quad, crop in zip(quads, crops, strict=True) if crop is not None]
+        answers = self.recognizer.recognise([crop for crop in crops if crop is not None])
+        return [
+            (quad, answer)
+            for quad, answer in zip(kept, answers, strict=True)
+            if answer.text.strip() and answer.confidence >= self.options.min_confidence
+        ]
+
+    def _drawn(self, picture: Picture, glyphs: list[Glyph]) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
         if not (self.options.marks or self.options.grids):
             return (), ()
         gray = gray_picture(picture)
         ink = ink_of(gray)
-        marks = find_marks(gray, ink, glyphs) if self.options.marks else ()
-        return marks, find_grids(gray, ink, [line.box for line in lines]) if self.options.grids else ()
+        marks: tuple[Mark, ...] = ()
+        if self.options.marks:
+            marks = find_marks(gray, ink, sorted(glyphs, key=lambda g: g.box.x0))
+            marks = tuple(sorted(marks + written_marks(glyphs, marks), key=lambda m: (m.box.y0, m.box.x0)))
+        lines = line_boxes(glyphs)
+        return marks, find_grids(gray, ink, lines) if self.options.grids else ()
 
-    def _lines(self, picture: Picture, quads: Quads) -> tuple[list[Line], list[Glyph]]:
-        crops = [cropped(picture, quad) for quad in quads]
-        kept = [i for i, crop in enumerate(crops) if crop is not None]
-        answers = self.recognizer.recognise([crop for crop in crops if crop is not None])
-        size = picture.shape[1], picture.shape[0]
-        lines: list[Line] = []
-        glyphs: list[Glyph] = []
-        for index, answer in zip(kept, answers, strict=True):
-            if answer.text.strip() and answer.confidence >= self.options.min_confidence:
-                glyphs += glyphs_of(len(lines), quads[index], answer, size)
-                lines.append(line_of(quads[index], answer, size))
-        return lines, sorted(glyphs, key=lambda g: (g.box.x0, g.box.y0))
+
+def _text_only(seen: list[Seen], glyphs: list[Glyph], marks: tuple[Mark, ...]) -> list[Seen]:
+    keep: list[list[bool]] = [[] for _ in seen]
+    for glyph, wanted in zip(glyphs, without_frames(glyphs, marks), strict=True):
+        keep[glyph.line].append(wanted)
+    left = [without(quad, answer, wanted) for (quad, answer), wanted in zip(seen, keep, strict=True)]
+    return [line for line in left if line is not None]
 
 
 def read_text(image: Picture | Image.Image, options: OcrOptions | None = None) -> PageText:
