@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from docmill.failures import DocmillError, PageDeadlineExceeded, WorkerCrashed
 from serving.worker import HEADER, Done, Taken, resident_bytes
@@ -22,6 +23,7 @@ _BOOT = (
     "from serving.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _LOOK_SECONDS = 0.1  # how often a running job's memory is looked at
+_LOG_BYTES = 8 * 2**20  # a larger log is put aside when the next process starts
 _DEATH_SECONDS = 5.0  # how long a killed process may take to vanish
 
 
@@ -57,8 +59,8 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as files:
             files.callback(theirs.close)
-            log = files.enter_context(log_file.open("ab")) if log_file else subprocess.DEVNULL
             try:
+                log = files.enter_context(_log(log_file)) if log_file else subprocess.DEVNULL
                 # Here and not in a helper thread: the kernel's parent-death signal is tied to the starting thread.
                 process = subprocess.Popen(  # noqa: ASYNC220
                     _command(theirs.fileno()),
@@ -164,6 +166,13 @@ class WorkerProcess:
         await self._ended(within_seconds=_DEATH_SECONDS)
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
+
+
+def _log(file: Path) -> BinaryIO:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and file.stat().st_size > _LOG_BYTES:  # one file of the past is kept
+        file.replace(file.with_name(file.name + ".1"))
+    return file.open("ab")
 
 
 def _command(descriptor: int) -> list[str]:

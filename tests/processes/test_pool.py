@@ -226,6 +226,23 @@ async def test_nothing_of_the_parent_reaches_the_worker(
     assert log.read_text().count("noise of a library") == 3
 
 
+async def test_the_log_makes_its_folder_and_does_not_grow_for_ever(jobs, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "pages.log"
+    async with WorkerPool(1, recycle_after=1, log_file=log) as pool:
+        await pool.run(jobs.write, "x" * 3_000_000)  # thrice: more than 8 MiB
+        assert log.stat().st_size > 8 * 2**20
+        await pool.run(jobs.write, "short")
+    assert log.read_text().count("short") == 3
+    assert (tmp_path / "logs" / "pages.log.1").stat().st_size > 8 * 2**20
+
+
+async def test_a_process_that_cannot_be_started(jobs, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with WorkerPool(1, log_file=tmp_path / "file" / "log") as pool:
+        with pytest.raises(WorkerCrashed, match="cannot be started"):
+            await pool.run(jobs.pid)
+
+
 async def test_threads_are_shared_out(jobs) -> None:
     async with WorkerPool(1, threads=3) as pool:
         held = await pool.run(jobs.environment)
