@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping
 from email.errors import HeaderParseError
-from email.header import Header, decode_header, make_header
+from email.header import decode_header, make_header
 
 from docmill.failures import ConfigurationError
 
@@ -32,7 +33,7 @@ def encoded(value: str) -> str:
     plain = value.isascii() and value.isprintable() and value == value.strip() and "  " not in value
     if plain and value and not value.startswith("=?"):
         return value
-    return Header(value, "utf-8", maxlinelen=10**6).encode(maxlinelen=0) if value else "=?utf-8?b??="
+    return f"=?utf-8?b?{base64.b64encode(value.encode()).decode()}?="
 
 
 def decoded(value: str) -> str:
