@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
+    if chosen.font is not None and not chosen.font.is_file():
+        parser.error(f"no font file {chosen.font}")
     try:
         if chosen.samples:
             truths = write_samples(chosen.folder)

@@ -60,8 +60,18 @@ def test_the_command_writes_a_set_with_its_truth(tmp_path: Path, capsys: pytest.
     assert all(word["lines"] for word in words)
 
 
-def test_the_command_names_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--kind", "receipt", "--pages", "3"], "a receipt has 1 to 1 pages"),
+        (["--severity", "2"], "severity is 0 to 1"),
+        (["--font", "nowhere.ttf"], "no font file nowhere.ttf"),
+    ],
+)
+def test_the_command_names_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
     with pytest.raises(SystemExit) as exit_info:
-        main([str(tmp_path), "--kind", "receipt", "--pages", "3"])
+        main([str(tmp_path), *options])
     assert exit_info.value.code == 2
-    assert "a receipt has 1 to 1 pages" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
