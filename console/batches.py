@@ -13,13 +13,9 @@ from rich.markup import escape
 from console.local import read_ledger, ready_to_run
 from console.options import Here, Json, Limit, MaxFailureRate, Workers
 from console.outcome import Exit
-from console.output import console, print_json, print_rows
+from console.output import console, print_failures, print_json, print_rows
 
-BATCH_COLUMNS = [
-    "batch", "status", "source", "document_type", "created_at", "documents_total", "documents_unchanged",
-    "pages_done", "pages_failed", "fields", "fields_to_review", "open_failures",
-]  # fmt: skip
-FAILURE_COLUMNS = ["key", "page_no", "code", "message", "remedy"]
+BATCH_COLUMNS = ["batch", "status", "type", "when", "documents", "pages", "failed", "to_review", "source"]
 
 
 def register(app: typer.Typer) -> None:
@@ -94,8 +90,7 @@ def _run(name: Any, parameters: dict[str, Any], *, here: bool, as_json: bool) ->
         console.print(
             f"[bold {colour}]{escape(end.state.lower())}[/]: {escape(end.message)} [dim]({end.seconds:.1f} s)[/]"
         )
-        if failed:
-            print_rows(failed, FAILURE_COLUMNS, as_json=False)
+        print_failures(failed)
         if end.batch_id and (end.counts.documents_total or failed):
             console.print(f"see: docmill show {str(end.batch_id)[:8]}", style="dim")
     if end.state != "Completed":
@@ -107,9 +102,23 @@ def batches(
 ) -> None:
     """The latest batches."""
     rows = read_ledger(lambda queries: queries.batches(limit))
-    for row in rows:
-        row["batch"] = str(row["batch_id"])[:8]
-    print_rows(rows, BATCH_COLUMNS, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE")
+    shown = rows if as_json else [_batch_row(row) for row in rows]
+    print_rows(shown, BATCH_COLUMNS, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE")
+
+
+def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
+    unchanged = f" +{row['documents_unchanged']} unchanged" if row["documents_unchanged"] else ""
+    return {
+        "batch": str(row["batch_id"])[:8],
+        "status": row["status"],
+        "type": row["document_type"],
+        "when": row["created_at"].astimezone().strftime("%m-%d %H:%M"),
+        "documents": f"{row['documents_total']}{unchanged}",
+        "pages": f"{row['pages_done']}/{row['pages_total']}",
+        "failed": row["open_failures"],
+        "to_review": row["fields_to_review"],
+        "source": row["source"],
+    }
 
 
 def failures(
@@ -127,7 +136,9 @@ def failures(
         return list(await queries.failures(batch_id, code=code, limit=limit))
 
     rows = read_ledger(read)
-    print_rows(rows, FAILURE_COLUMNS, as_json=as_json, empty="no open failures")
-    if rows and not as_json:
+    if as_json or not rows:
+        print_rows(rows, [], as_json=as_json, empty="no open failures")
+    else:
+        print_failures(rows)
         told = ", ".join(f"{count} {each}" for each, count in Counter(row["code"] for row in rows).most_common())
         console.print(f"{told}; try again with: docmill reprocess [BATCH] [--code CODE]", style="dim")

@@ -7,27 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from console import markdown
-from console.batches import FAILURE_COLUMNS
 from console.local import read_ledger
 from console.options import Json
-from console.output import console, print_json, print_rows
+from console.output import console, print_failures, print_json, print_rows
 from console.tables import cells_of, single_fields
 from docmill.failures import ConfigurationError, DocumentNotFound
 from docmill.settings import load_settings
 from storage.queries import LedgerQueries
 
-DOCUMENT_COLUMNS = [
-    "document",
-    "key",
-    "status",
-    "page_count",
-    "fields",
-    "fields_to_review",
-    "open_failures",
-    "confidence",
-]
+DOCUMENT_COLUMNS = ["document", "key", "status", "pages", "fields", "review", "failed", "confidence"]
 FIELD_COLUMNS = ["page_no", "name", "value", "confidence", "needs_review", "notes"]
 
 
@@ -106,26 +97,39 @@ async def _found(queries: LedgerQueries, what: str, document_type: str | None, p
 def _show_batch(found: dict[str, Any]) -> None:
     batch = found["batch"]
     console.print(
-        f"[bold]batch {batch['batch_id']}[/] {batch['status']}: {batch['source']} as {batch['document_type']}"
+        f"[bold]batch {str(batch['batch_id'])[:8]}[/] {batch['status']}: {escape(batch['source'])} "
+        f"as {batch['document_type']}"
     )
-    for row in found["documents"]:
-        row["document"] = str(row["document_id"])[:8]
-    print_rows(found["documents"], DOCUMENT_COLUMNS, as_json=False, empty="no documents of its own: nothing was new")
-    if found["failures"]:
-        print_rows(found["failures"], FAILURE_COLUMNS, as_json=False, title="failures")
+    print_rows(
+        [_document_row(row) for row in found["documents"]], DOCUMENT_COLUMNS, as_json=False,
+        empty="no documents of its own: nothing was new",
+    )  # fmt: skip
+    print_failures(found["failures"], title="failures")
+
+
+def _document_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "document": str(row["document_id"])[:8],
+        "key": row["key"],
+        "status": row["status"],
+        "pages": row["page_count"],
+        "fields": row["fields"],
+        "review": row["fields_to_review"],
+        "failed": row["open_failures"],
+        "confidence": row["confidence"],
+    }
 
 
 def _show_document(found: dict[str, Any]) -> None:
     document = found["document"]
     console.print(
-        f"[bold]{document['key']}[/] {document['status']}, {document['page_count'] or 0} pages, "
-        f"read as {document['document_type']} ({document['engine']}), document {document['document_id']}"
+        f"[bold]{escape(document['key'])}[/] {document['status']}, {document['page_count'] or 0} pages, "
+        f"read as {document['document_type']} ({document['engine']}), document {str(document['document_id'])[:8]}"
     )
     print_rows(single_fields(found["fields"]), FIELD_COLUMNS, as_json=False, empty="no fields")
     for table, (columns, rows) in cells_of(found["fields"]).items():
         print_rows(rows, columns, as_json=False, title=table)
-    if found["failures"]:
-        print_rows(found["failures"], ["page_no", "code", "message", "remedy"], as_json=False, title="failures")
+    print_failures(found["failures"], title="failures")
 
 
 def _draw(found: dict[str, Any], page_no: int, target: Path) -> None:
@@ -165,10 +169,10 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write one self-contained HTML file: every page with its fields drawn as boxes, and the values beside it."""
-    from flows.reports import write_report
+    from flows.reports import report_of_batches
 
-    written = asyncio.run(write_report(load_settings(), batch or ["last"], out, most_pages=pages))
+    written = asyncio.run(report_of_batches(load_settings(), batch or ["last"], out, most_pages=pages))
     if as_json:
-        print_json({"file": out.resolve(), "documents": written.documents, "pages": written.pages})
+        print_json({"file": out.resolve(), "documents": len(written.documents), "pages": written.pages})
     else:
-        console.print(f"{out.resolve()} ({written.documents} documents, {written.pages} pages)")
+        console.print(escape(f"{out.resolve()} ({len(written.documents)} documents, {written.pages} pages)"))

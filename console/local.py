@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from docmill.settings import load_settings
+from console.output import console
+from docmill.settings import Settings, load_settings
+from flows.bringing_up import bring_up, stack_of
 from flows.endpoints import database_url
 from storage.queries import LedgerQueries
 
@@ -27,3 +29,12 @@ def read_ledger(read: Callable[[LedgerQueries], Awaitable[Result]]) -> Result:
             return await read(queries)
 
     return asyncio.run(ask())
+
+
+def ready_to_run(*, quiet: bool) -> Settings:
+    """The settings, with everything up that a flow run needs; the embedded servers are started where they are down."""
+    settings = load_settings()
+    if not quiet and any(part.state == "stopped" for part in stack_of(settings).status()):
+        console.print("starting the local stack (docmill down ends it)", style="dim")
+    bring_up(settings)
+    return settings

@@ -79,10 +79,22 @@ def print_rows(
     if not rows:
         console.print(escape(empty), style="dim")
         return
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
     for column in columns:
         numeric = all(isinstance(row.get(column), int | float | Decimal | None) for row in rows)
         table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(escape(_cell(row.get(column))) for column in columns))
     console.print(table)
+
+
+def print_failures(rows: Sequence[Row], *, title: str | None = None) -> None:
+    """Failures as short paragraphs: where and what, then why and what to do. Tables of them get too narrow to read."""
+    if rows and title:
+        console.print(f"[bold]{escape(title)}[/]")
+    for row in rows:
+        place = escape(str(row["key"])) + (f" [dim]page[/] {row['page_no']}" if row.get("page_no") else "")
+        console.print(f"[red]✗[/] {place}  [bold]{escape(row['code'])}[/]", highlight=False)
+        console.print(f"    {escape(row['message'])}", highlight=False)
+        if row.get("remedy"):
+            console.print(f"    [dim]what to do:[/] {escape(row['remedy'])}", highlight=False)

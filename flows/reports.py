@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,48 +18,55 @@ from storage.queries import LedgerQueries, ReadPage
 LONG_SIDE_PIXELS = 1300
 
 
-async def write_report(
-    settings: Settings,
-    batches: Sequence[str],
-    target: Path,
-    *,
-    title: str | None = None,
-    command: str | None = None,
-    most_pages: int = 200,
+async def report_of_batches(
+    settings: Settings, names: Sequence[str], target: Path, *, most_pages: int = 200
 ) -> ReportData:
     """Write the report of these batches to one self-contained HTML file.
 
     Args:
         settings: where ledger and documents are.
-        batches: ids, beginnings of ids, or ``last``.
+        names: ids, beginnings of ids, or ``last``.
         target: the file.
-        title: heading; the batches' ids when left out.
-        command: how to make it anew, for the foot.
         most_pages: pages beyond that are listed without a picture.
 
     Raises:
         DocmillError: no such batch, Postgres away, or the file cannot be written.
     """
-    async with LedgerQueries.connect(database_url(settings)) as queries, open_pictures(settings) as pictures:
-        rows = [await queries.batch(name) for name in batches]
-        documents: list[ReportDocument] = []
-        left = most_pages
-        for row in rows:
-            for document in await queries.documents(row["batch_id"]):
-                read = await queries.pages(document["reading_id"])
-                documents.append(await _document(queries, pictures, document, read, left))
-                left = max(0, left - len(read))
-    engines = sorted({row["engine"] for row in rows})
-    data = ReportData(
-        title=title or "Batch " + ", ".join(str(row["batch_id"])[:8] for row in rows),
-        source=", ".join(dict.fromkeys(row["source"] for row in rows)),
-        engine=", ".join(engines),
-        made_at=max(row["finished_at"] or row["heartbeat_at"] for row in rows),
-        documents=tuple(documents),
-        seconds=sum(row["seconds"] for row in rows) or None,
-        unchanged=sum(row["documents_unchanged"] for row in rows),
-        command=command or "docmill report " + " ".join(str(row["batch_id"])[:8] for row in rows),
-    )
+    async with LedgerQueries.connect(database_url(settings)) as queries:
+        batches = [await queries.batch(name) for name in names]
+        documents = [row for batch in batches for row in await queries.documents(batch["batch_id"])]
+        short = " ".join(str(batch["batch_id"])[:8] for batch in batches)
+        facts = ReportData(
+            title=f"Batch {short}",
+            source=", ".join(dict.fromkeys(batch["source"] for batch in batches)),
+            engine=", ".join(sorted({batch["engine"] for batch in batches})),
+            made_at=max(batch["finished_at"] or batch["heartbeat_at"] for batch in batches),
+            documents=(),
+            seconds=sum(batch["seconds"] for batch in batches) or None,
+            unchanged=sum(batch["documents_unchanged"] for batch in batches),
+            command=f"docmill report {short}",
+        )
+        return await write_report(settings, queries, facts, documents, target, most_pages=most_pages)
+
+
+async def write_report(
+    settings: Settings,
+    queries: LedgerQueries,
+    facts: ReportData,
+    documents: Sequence[dict[str, Any]],
+    target: Path,
+    *,
+    most_pages: int,
+) -> ReportData:
+    """Write the report of these documents (rows of ``v_documents``) under the heading that ``facts`` gives."""
+    drawn: list[ReportDocument] = []
+    left = most_pages
+    async with open_pictures(settings) as pictures:
+        for document in documents:
+            read = await queries.pages(document["reading_id"])
+            drawn.append(await _document(queries, pictures, document, read, left))
+            left = max(0, left - len(read))
+    data = replace(facts, documents=tuple(drawn))
     try:
         await asyncio.to_thread(target.write_text, render_report(data), encoding="utf-8")
     except OSError as error:

@@ -19,8 +19,8 @@ from serving.ocr.reader import OcrOptions, OcrReader
 from serving.ocr_engine import OcrExtractor
 from serving.processes import WorkerPool
 from storage.document_files import DocumentFiles
-from storage.ledger.postgres import PostgresLedger
 from storage.ledger.database import Database
+from storage.ledger.postgres import PostgresLedger
 from storage.objects.s3 import S3Store
 from storage.objects.sources import store_for
 from storage.queries import LedgerQueries

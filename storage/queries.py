@@ -40,6 +40,19 @@ ORDER BY d.bucket, d.key LIMIT CAST(:limit AS bigint)
 
 _DOCUMENTS = "SELECT * FROM v_documents WHERE batch_id = :batch ORDER BY bucket, key, last_modified"
 
+_DOCUMENTS_UNDER = """
+SELECT * FROM v_documents
+WHERE bucket = :bucket AND starts_with(key, :prefix)
+    AND (CAST(:type AS text) IS NULL OR document_type = :type)
+    AND CASE WHEN CAST(:version AS text) IS NULL THEN is_current ELSE extractor_version = :version END
+ORDER BY key, last_modified
+"""
+
+_PAGE_SECONDS = """
+SELECT DISTINCT ON (page_no) page_no, seconds FROM v_attempts
+WHERE reading_id = :reading AND outcome = 'done' ORDER BY page_no, recorded_at DESC
+"""
+
 # One row per object version and document type would do; the current and latest come first.
 _NEWEST_FIRST = "ORDER BY is_current DESC, merged_at DESC NULLS LAST, opened_at DESC NULLS LAST, last_modified DESC"
 _BY_KEY = f"SELECT * FROM v_documents WHERE key = :key {_NEWEST_FIRST}"
@@ -165,6 +178,26 @@ class LedgerQueries:
     async def documents(self, batch_id: UUID) -> list[Row]:
         """The documents of a batch in order of key: rows of ``v_documents``."""
         return await self._rows(_DOCUMENTS, batch=batch_id)
+
+    async def documents_under(
+        self, bucket: str, prefix: str, *, document_type: str | None = None, extractor_version: str | None = None
+    ) -> list[Row]:
+        """The current documents whose keys begin so, in order of key: rows of ``v_documents``.
+
+        Args:
+            bucket: of a source.
+            prefix: of it.
+            document_type: only readings as this type.
+            extractor_version: only readings under this version, also those that are not the current ones.
+        """
+        return await self._rows(
+            _DOCUMENTS_UNDER, bucket=bucket, prefix=prefix, type=document_type, version=extractor_version
+        )
+
+    async def page_seconds(self, reading_id: UUID) -> dict[int, float]:
+        """Page number → seconds of the attempt that read it."""
+        rows = await self._rows(_PAGE_SECONDS, reading=reading_id)
+        return {row["page_no"]: row["seconds"] for row in rows}
 
     async def document(self, name: str, *, document_type: str | None = None) -> Row:
         """One document as it was read last: by key, file name, id (document or reading) or the beginning of an id.

@@ -1,0 +1,66 @@
+"""``docmill up``, ``down`` and ``status``."""
+
+from __future__ import annotations
+
+import typer
+
+from console.options import Json
+from console.output import console, print_json, print_rows
+from docmill.settings import load_settings
+
+STATUS_COLUMNS = ["component", "state", "url", "pid", "up_for"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (up, down, status):
+        app.command()(command)
+
+
+def up(as_json: Json = False) -> None:
+    """Start the local stack: Postgres, object store, Prefect's server and a worker; what runs is left alone."""
+    from flows.bringing_up import bring_up, stack_of
+
+    settings = load_settings()
+    bring_up(settings, say=(lambda _: None) if as_json else (lambda told: console.print(f"  {told}", highlight=False)))
+    parts = stack_of(settings).status()
+    if as_json:
+        print_json(parts)
+        return
+    ui = next((part.url for part in parts if part.component == "prefect" and part.url), settings.prefect.api_url)
+    console.print(f"[bold green]up[/]: Prefect's UI at {ui}", highlight=False)
+
+
+def down(as_json: Json = False) -> None:
+    """End the local stack; nothing of it is left running, and nothing is lost."""
+    from flows.bringing_up import stack_of
+
+    stack = stack_of(load_settings())
+    stack.down(say=(lambda _: None) if as_json else (lambda told: console.print(f"  {told}", highlight=False)))
+    if as_json:
+        print_json(stack.status())
+    else:
+        console.print("[bold]down[/]")
+
+
+def status(as_json: Json = False) -> None:
+    """The parts of the local stack: running or not, where, for how long."""
+    from flows.bringing_up import stack_of
+
+    parts = stack_of(load_settings()).status()
+    if as_json:
+        print_json(parts)
+        return
+    rows = [
+        {"component": p.component, "state": p.state, "url": p.url, "pid": p.pid, "up_for": _lasted(p.uptime_seconds)}
+        for p in parts
+    ]
+    print_rows(rows, STATUS_COLUMNS, as_json=False)
+
+
+def _lasted(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
