@@ -14,7 +14,6 @@ from docmill.normalisation.text import collapse, comparison_form, fold_width, ha
 
 _GLYPH = re.compile(r"^[\s□☐☑☒✓✔√口〇○◯●■▢\[\]()|_.:-]+(?=\S)|[\s□☐☑☒✓✔√▢\[\](|_]+$")
 _INK_GLYPH = re.compile(r"(?P<box>[□☐▢○◯☑☒✓✔√⊠■●]|\[\s?[xXvV✓]?\s?\])\s?")
-_YES_NO = {"yes": "Yes", "no": "No"}
 _EMPTY = frozenset("□☐▢")
 _FULL = frozenset("☑☒✓✔√⊠■●")
 FARTHEST_LABEL = 0.12
@@ -196,10 +195,7 @@ def _yes_no_like(text: str) -> str | None:
     tokens = [t for t in tokens if t]
     if not tokens or len(tokens) > 2:
         return None
-    kinds = [
-        _YES_NO.get(t) or ("Yes" if re.fullmatch(r"\w{0,2}es", t) else "No" if re.fullmatch(r"\w?no", t) else None)
-        for t in tokens
-    ]
+    kinds = ["Yes" if re.fullmatch(r"\w{0,2}es", t) else "No" if re.fullmatch(r"\w?no", t) else None for t in tokens]
     if len(kinds) == 2 and kinds != ["Yes", "No"]:
         return None
     return kinds[0]

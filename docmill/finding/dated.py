@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from docmill.finding.candidate import Candidate
 from docmill.finding.sheet import Piece, Sheet
+from docmill.geometry import Box
 from docmill.normalisation.dates import DateOrder, FoundDate, find_dates
 
 _LABEL = re.compile(r"date|dated|datum|日期|时间|tarikh|fecha|data\b", re.IGNORECASE)
@@ -44,10 +45,15 @@ def dates_on(sheet: Sheet, order: DateOrder) -> Iterator[tuple[Piece, FoundDate,
                 yield piece.part(found.start, found.end), found, row
 
 
-def document_date(sheet: Sheet, order: DateOrder) -> Candidate | None:
-    """The best candidate for the day of the document: labelled as a date, beside a time, near the head or foot."""
+def document_date(sheet: Sheet, order: DateOrder, others: Sequence[Box] = ()) -> Candidate | None:
+    """The best candidate for the day of the document: labelled as a date, beside a time.
+
+    ``others``: where the values of other date fields stand (a birthday, a due date); those are not it.
+    """
     best: Candidate | None = None
     for part, found, row in dates_on(sheet, order):
+        if any(part.place.intersection(o) > 0.5 * part.place.area for o in others):
+            continue
         before = " ".join(p.text for p in row if p.box.x0 < part.box.x0 and p.index != part.index)
         own = next(p.text for p in row if p.index == part.index)
         at = own.find(part.text)

@@ -14,11 +14,12 @@ from docmill.finding.choices import with_checkboxes
 from docmill.finding.dated import document_date, page_date_order
 from docmill.finding.field import Reading, build_field, earlier_than, normalise
 from docmill.finding.generic import generic_fields
-from docmill.finding.geometry import value_candidates
+from docmill.finding.geometry import block_below, value_candidates
 from docmill.finding.heading import find_heading
 from docmill.finding.labels import LabelMatch, find_labels
 from docmill.finding.rows import sums_checked, table_fields, table_of
-from docmill.finding.sheet import Sheet
+from docmill.finding.sheet import Sheet, joined
+from docmill.finding.tables import FoundTable
 from docmill.finding.totals import find_totals
 
 VERSION = "1"
@@ -48,36 +49,96 @@ def find_fields(
         generic, lists, ticks = generic_fields(sheet, document_type, reading)
         return tuple(generic), page_blocks(sheet, lists, ticks), ()
     boxes = find_checkboxes(sheet)
-    fields = typed_fields(sheet, document_type, reading)
-    fields = with_checkboxes(sheet, fields, boxes.boxes, document_type, reading)
-    tables = []
+    lists: list[tuple[FieldSpec, FoundTable]] = []
     for spec in document_type.fields:
-        if spec.kind is FieldKind.TABLE and (table := table_of(sheet, spec)) is not None:
-            tables.append(table)
-            fields.extend(table_fields(table, spec, document_type, reading))
+        table = table_of(sheet, spec) if spec.kind is FieldKind.TABLE else None
+        if table is not None:
+            lists.append((spec, table))
+    tables = [found for _, found in lists]
+    in_tables = frozenset[int]().union(*(t.used for t in tables))
+    fields = typed_fields(sheet, document_type, reading, in_tables)
+    fields = with_checkboxes(sheet, fields, boxes.boxes, document_type, reading)
+    for spec, listed in lists:
+        fields.extend(table_fields(listed, spec, document_type, reading))
     fields = sums_checked(fields, document_type)
-    found = {f.name.partition(".")[0] for f in fields}
-    missing = tuple(s.name for s in document_type.fields if s.required and s.name not in found)
+    names = {f.name.partition(".")[0] for f in fields}
+    missing = tuple(s.name for s in document_type.fields if s.required and s.name not in names)
     return tuple(fields), page_blocks(sheet, tables, boxes.boxes), missing
 
 
-def typed_fields(sheet: Sheet, document_type: DocumentType, reading: Reading) -> list[Field]:
-    """The fields that the document type names, each at most once, by the rule that knows it best."""
+def typed_fields(
+    sheet: Sheet, document_type: DocumentType, reading: Reading, in_tables: frozenset[int] = frozenset()
+) -> list[Field]:
+    """The fields that the document type names, each at most once, by the rule that knows it best.
+
+    Args:
+        sheet: the page.
+        document_type: what to find.
+        reading: how its values are to be read.
+        in_tables: indices of lines that belong to tables; their heads are no labels of fields.
+    """
     specs = [s for s in document_type.fields if s.kind is not FieldKind.TABLE]
     if not sheet.pieces or not specs:
         return []
-    matches = find_labels(sheet, specs)
-    labels = {m.label.index for m in matches}
+    matches = [m for m in find_labels(sheet, specs) if m.label.index not in in_tables]
+    labels = {m.label.index for m in matches} | in_tables
     by_field: dict[str, list[LabelMatch]] = {}
     for match in matches:
         by_field.setdefault(match.field, []).append(match)
     special = _by_role(sheet, specs, reading)
-    fields: list[Field] = []
+    chosen: dict[str, Candidate] = {}
     for spec in specs:
-        candidate = _best(sheet, spec, by_field.get(spec.name, []), labels, special.get(spec.name), reading)
+        held = by_field.get(spec.name, [])
+        candidate = _best(sheet, spec, held, labels, special.get(spec.name), reading)
+        candidate = candidate or _address_in_block(sheet, spec, by_field, labels) or _by_pattern(sheet, spec)
         if candidate is not None:
-            fields.append(build_field(spec, candidate, document_type, reading))
+            chosen[spec.name] = candidate
+    _choose_document_date(sheet, specs, chosen, reading)
+    fields = [build_field(s, chosen[s.name], document_type, reading) for s in specs if s.name in chosen]
     return _checked_together(fields, specs, document_type)
+
+
+def _choose_document_date(sheet: Sheet, specs: list[FieldSpec], chosen: dict[str, Candidate], reading: Reading) -> None:
+    """The document's date among those that no other date field has; a date under its own label may be surer."""
+    for spec in specs:
+        if spec.role != "document_date":
+            continue
+        others = [
+            chosen[s.name].piece.place for s in specs if s.kind is spec.kind and s is not spec and s.name in chosen
+        ]
+        found = document_date(sheet, reading.date_order, others)
+        labelled = chosen.get(spec.name)
+        if found is not None and (labelled is None or found.quality >= labelled.quality):
+            chosen[spec.name] = found
+        elif labelled is not None and labelled.piece.place in others:
+            del chosen[spec.name]
+
+
+def _address_in_block(
+    sheet: Sheet, spec: FieldSpec, by_field: dict[str, list[LabelMatch]], labels: set[int]
+) -> Candidate | None:
+    """``customer_address`` is what stands below the name in the block that the label of ``customer`` heads."""
+    if not spec.name.endswith("_address"):
+        return None
+    for match in by_field.get(spec.name.removesuffix("_address"), []):
+        block = block_below(sheet, match, labels)
+        if len(block) >= 2:
+            return Candidate(joined(block[1:]), match.quality * 0.75, "block", match.label)
+    return None
+
+
+def _by_pattern(sheet: Sheet, spec: FieldSpec) -> Candidate | None:
+    """An unlabelled value that its pattern alone makes known: an e-mail address, a time; not a plain number."""
+    pattern = spec.validators.pattern
+    if pattern is None or spec.kind is not FieldKind.TEXT or re.fullmatch(pattern, "12345678"):
+        return None
+    if re.fullmatch(pattern, "ABC"):
+        return None
+    for piece in sheet.pieces:
+        match = re.search(rf"(?<![\w.])(?:{pattern})(?!\w)", piece.text)
+        if match:
+            return Candidate(piece.part(*match.span()), 0.65, "pattern")
+    return None
 
 
 def _by_role(sheet: Sheet, specs: list[FieldSpec], reading: Reading) -> dict[str, Candidate]:
@@ -91,8 +152,6 @@ def _by_role(sheet: Sheet, specs: list[FieldSpec], reading: Reading) -> dict[str
             found[spec.name] = heading.issuer
         elif spec.role == "issuer_address" and heading:
             found[spec.name] = heading.address
-        elif spec.role == "document_date":
-            found[spec.name] = document_date(sheet, reading.date_order)
         elif spec.role in ("grand_total", "subtotal", "tax"):
             found[spec.name] = totals.get(spec.role)
         elif spec.name in _ROW_KINDS and spec.kind is FieldKind.MONEY:

@@ -47,7 +47,30 @@ def value_candidates(
         if below:
             value = joined(below) if multi_line else below[0]
             found.append(Candidate(value, match.quality * 0.75, "below", match.label))
+        above = _above(sheet, match.label, labels)
+        if above is not None:
+            found.append(Candidate(above, match.quality * 0.65, "caption", match.label))
     return found
+
+
+def block_below(sheet: Sheet, match: LabelMatch, labels: Collection[int]) -> list[Piece]:
+    """The lines that a label heads: the first names someone, the others are the address."""
+    if match.value is not None:
+        return [match.value, *_lines_below(sheet, match.value, labels, first=False)]
+    return _lines_below(sheet, match.label, labels, first=True)
+
+
+def _above(sheet: Sheet, label: Piece, labels: Collection[int]) -> Piece | None:
+    """What is written on the line over a caption."""
+    over = [
+        p
+        for p in sheet.pieces
+        if p.index not in labels
+        and 0 < label.box.center[1] - p.box.center[1] < 2.5 * max(sheet.line_height, label.box.height)
+        and p.box.horizontal_overlap(label.box) > 0.5
+        and not p.text.rstrip().endswith((":", "："))
+    ]
+    return max(over, key=lambda p: p.box.center[1], default=None)
 
 
 def _row(sheet: Sheet, piece: Piece) -> tuple[Piece, ...]:

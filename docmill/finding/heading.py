@@ -50,6 +50,7 @@ _ADDRESS = re.compile(
     r"selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b",
     re.IGNORECASE,
 )  # fmt: skip
+_HOUSE = re.compile(r"^\d{1,5}[A-Za-z]?\s+[A-Z][a-z]+(?:\s[A-Z][a-z]+){0,3},?(?:\s\d{4,6}\s.*)?$")
 _STARTS_NUMBERED = re.compile(r"^\s*(no\.?\s*)?[A-Z]{0,3}-?\d+[A-Z]?(?:[-/&]\w+)*\s*,", re.IGNORECASE)
 _REGISTRATION = re.compile(
     r"\s*[\[(]\s*(?:(?:co\.?|reg\.?|company|roc)[^()\[\]]*|"
@@ -91,7 +92,7 @@ def _is_address(text: str) -> bool:
         return False
     if has_wide(text):
         return len(text) >= 6 and len(re.findall(r"[省市区县路街道号楼室]", text)) >= 2
-    return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text))
+    return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text) or _HOUSE.match(text))
 
 
 def find_heading(sheet: Sheet) -> Heading:

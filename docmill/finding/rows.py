@@ -11,6 +11,7 @@ from docmill.document_types import DocumentType, FieldSpec
 from docmill.extraction import Field
 from docmill.finding.candidate import Candidate
 from docmill.finding.field import Reading, build_field
+from docmill.finding.receipt_items import headless_items
 from docmill.finding.sheet import Piece, Sheet
 from docmill.finding.tables import FoundTable, column_table, grid_tables
 from docmill.normalisation.text import comparison_form
@@ -28,7 +29,7 @@ def table_of(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
             header = tuple(table.header[at] if at is not None else None for at in order)
             rows = tuple(tuple(row[at] if at is not None else None for at in order) for row in table.rows)
             return FoundTable(header, rows, table.used, ruled=True, title=table.title)
-    return column_table(sheet, spec)
+    return column_table(sheet, spec) or headless_items(sheet, spec)
 
 
 def _columns(table: FoundTable, spec: FieldSpec) -> list[int | None]:

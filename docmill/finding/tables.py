@@ -255,11 +255,13 @@ def _rows_below(
         if kind_of_row(label) in ("total", "subtotal", "quantity") and len(row) <= 2 and rows:
             break
         shared = _by_column(row, named, numeric)
-        has_numbers = any(shared.get(c) for c in numeric)
+        has_numbers = any(shared.get(c) for c in numeric) if numeric else len(_named_only(shared)) >= 2
         if not has_numbers:
             texts = [p for p in row if any(ch.isalpha() for ch in p.text)]
             if not rows and not texts:
                 continue  # "(RM)" and the like under the header
+            if rows and not numeric:
+                break  # a list without numbers ends where its columns end
             waiting.extend(texts)
             used.update(p.index for p in row)
             if len(waiting) > 5:
@@ -280,6 +282,10 @@ def _rows_below(
         rows[-1][text_column] = waiting
     whole = [tuple(joined(r[c.name]) if r.get(c.name) else None for c in spec.columns) for r in rows]
     return whole, used
+
+
+def _named_only(shared: dict[str, list[Piece]]) -> list[str]:
+    return [name for name in shared if not name.startswith("?")]
 
 
 def _by_column(row: Sequence[Piece], named: dict[str, Piece], numeric: list[str]) -> dict[str, list[Piece]]:

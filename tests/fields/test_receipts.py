@@ -20,6 +20,7 @@ def test_a_whole_receipt(receipt) -> None:
         "company": "KEDAI ANEKA SDN BHD",
         "address": "No 12, Jalan Melati 3/4, Taman Bunga, 43200 Cheras, Selangor.",
         "date": date(2018, 3, 14),
+        "time": "10:06",
         "receipt_no": "R-00417",
         "phone": "03-1234 5678",
         "tax_id": "000123456789",
