@@ -14,6 +14,7 @@ from docmill.normalisation.text import collapse, comparison_form, fold_width, ha
 
 _GLYPH = re.compile(r"^[\s□☐☑☒✓✔√口〇○◯●■▢\[\]()|_.:-]+(?=\S)|[\s□☐☑☒✓✔√▢\[\](|_]+$")
 _INK_GLYPH = re.compile(r"(?P<box>[□☐▢○◯☑☒✓✔√⊠■●]|\[\s?[xXvV✓]?\s?\])\s?")
+_YES_NO = (("Yes", r"\w{0,2}es"), ("No", r"\w?no"))
 _EMPTY = frozenset("□☐▢")
 _FULL = frozenset("☑☒✓✔√⊠■●")
 FARTHEST_LABEL = 0.12
@@ -153,7 +154,7 @@ def _in(word: Piece) -> bool:
 
 
 def _run_right(mark: SheetMark, following: SheetMark | None, words: list[Piece], sheet: Sheet) -> Piece | None:
-    """The words behind a mark up to the next one; a line that begins at the mark is its label from the first word on."""
+    """The words behind a mark up to the next one; a line that begins at it is all its label."""
     run: list[Piece] = []
     edge = mark.box.x1
     limit = following.box.center[0] if following is not None else 1.0
@@ -195,7 +196,7 @@ def _yes_no_like(text: str) -> str | None:
     tokens = [t for t in tokens if t]
     if not tokens or len(tokens) > 2:
         return None
-    kinds = ["Yes" if re.fullmatch(r"\w{0,2}es", t) else "No" if re.fullmatch(r"\w?no", t) else None for t in tokens]
+    kinds = [next((says for says, form in _YES_NO if re.fullmatch(form, t)), None) for t in tokens]
     if len(kinds) == 2 and kinds != ["Yes", "No"]:
         return None
     return kinds[0]

@@ -46,15 +46,15 @@ def find_fields(
     if not sheet.pieces and not sheet.marks:
         return (), (), tuple(s.name for s in document_type.fields if s.required)
     if not document_type.fields:
-        generic, lists, ticks = generic_fields(sheet, document_type, reading)
-        return tuple(generic), page_blocks(sheet, lists, ticks), ()
+        generic, grids, ticks = generic_fields(sheet, document_type, reading)
+        return tuple(generic), page_blocks(sheet, grids, ticks), ()
     boxes = find_checkboxes(sheet)
     lists: list[tuple[FieldSpec, FoundTable]] = []
     for spec in document_type.fields:
         table = table_of(sheet, spec) if spec.kind is FieldKind.TABLE else None
         if table is not None:
             lists.append((spec, table))
-    tables = [found for _, found in lists]
+    tables = [listed for _, listed in lists]
     in_tables = frozenset[int]().union(*(t.used for t in tables))
     fields = typed_fields(sheet, document_type, reading, in_tables)
     fields = with_checkboxes(sheet, fields, boxes.boxes, document_type, reading)

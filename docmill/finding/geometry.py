@@ -127,6 +127,9 @@ def _lines_below(sheet: Sheet, over: Piece, labels: Collection[int], *, first: b
         if not inside:
             continue
         nearest = min(inside, key=lambda p: abs(p.box.x0 - over.box.x0))
+        left = [p for p in row if p.box.x1 <= nearest.box.x0 + 0.01 and p.index != nearest.index]
+        if left and left[-1].index in labels:
+            break  # it is the value of the label left of it
         limit = (2.2 if first and not lines else 1.3) * height
         if nearest.index in labels or nearest.box.y0 - bottom > limit or len(lines) >= 5:
             break

@@ -114,7 +114,7 @@ def _matches_in(piece: Piece, start: int, spec: FieldSpec) -> tuple[float, int, 
                 found = 0.6, len(form) - 1, start + (colon or len(text))
         elif has_wide(form) and len(form) >= 4 and fuzz.ratio(head_form, form) >= 75:
             found = 0.75, len(form) - 1, start + (colon or len(text))
-        if found and (best is None or (found[1], found[0]) > (best[1], best[0])):
+        if found and (best is None or (found[0] >= 0.9, found[1], found[0]) > (best[0] >= 0.9, best[1], best[0])):
             best = found
     return best
 
@@ -137,10 +137,15 @@ def find_labels(sheet: Sheet, fields: Sequence[FieldSpec]) -> list[LabelMatch]:
     for piece in sheet.pieces:
         for start, end in _segments(piece.text):
             part = piece.part(start, end)
-            best = max(_of_piece(part, fields), key=lambda m: (m.length, m.quality), default=None)
+            best = max(_of_piece(part, fields), key=_rank, default=None)
             if best is not None:
                 found.append(best)
     return found
+
+
+def _rank(match: LabelMatch) -> tuple[bool, int, float]:
+    """A label that is printed as it should be before one that takes OCR errors to see; then the longest."""
+    return match.quality >= 0.9, match.length, match.quality
 
 
 def _segments(text: str) -> list[tuple[int, int]]:
