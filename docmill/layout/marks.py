@@ -17,8 +17,8 @@ from docmill.layout.glyphs import Glyph, ReadAs, read_as
 from docmill.layout.ink import Mask, Stroke, ink_of, strokes
 from docmill.layout.straightening import Picture
 
-_SMALLEST, _LARGEST = 0.007, 0.036
-"""A frame's side, as a share of the page's shorter side: 12 to 60 pixels of a letter page at 200 dpi."""
+_SMALLEST, _LARGEST = 0.007, 0.038
+"""A frame's side, as a share of the page's shorter side: 12 to 64 pixels of a letter page at 200 dpi."""
 
 _SQUARE = 0.72
 """The shorter side of a frame over its longer one, at least."""
@@ -63,7 +63,7 @@ def find_marks(gray: Picture, ink: Mask | None = None, glyphs: Sequence[Glyph] =
     ink = ink_of(gray) if ink is None else ink
     height, width = ink.shape
     short = min(height, width)
-    least, most = max(8, round(short * _SMALLEST)), max(30, min(150, round(short * _LARGEST)))
+    least, most = max(8, round(short * _SMALLEST)), max(64, min(150, round(short * _LARGEST)))
     frames = _squares(ink, least, most) + _contoured(ink, least, most)
     high = median(g.box.height for g in glyphs) if glyphs else 0.0
     marks = []

@@ -34,15 +34,14 @@ def rows_of(boxes: Sequence[Box], aspect: float = 1.0) -> list[list[int]]:
         best: tuple[float, int] | None = None
         for number in range(len(rows) - 1, max(-1, len(rows) - 9), -1):
             nearest = min(rows[number], key=lambda i: (_apart(boxes[i], box), i))
-            overlap = boxes[nearest].vertical_overlap(box)
-            covered = any(_shared(boxes[i], box) > 0.3 * min(boxes[i].width, box.width) for i in rows[number])
-            if (
-                overlap >= 0.5
-                and not covered
-                and _alike(boxes[nearest], box, aspect)
-                and (best is None or overlap > best[0])
-            ):
-                best = (overlap, number)
+            if boxes[nearest].vertical_overlap(box) < 0.5 or not _alike(boxes[nearest], box, aspect):
+                continue
+            if any(_shared(boxes[i], box) > 0.3 * min(boxes[i].width, box.width) for i in rows[number]):
+                continue
+            # What stands near tells more of a sloping row than what stands far.
+            score = boxes[nearest].vertical_overlap(box) - _apart(boxes[nearest], box) / 2
+            if best is None or score > best[0]:
+                best = (score, number)
         if best is None:
             rows.append([index])
         else:

@@ -27,6 +27,7 @@ from serving.ocr.uprightness import (
     SURE,
     Quads,
     best_turn,
+    in_order,
     moved,
     slope,
     stands_on_its_side,
@@ -125,7 +126,7 @@ class OcrReader:
         margin = 32 if min(small.shape[:2]) < 160 else 0
         if margin:
             small = cv2.copyMakeBorder(small, margin, margin, margin, margin, cv2.BORDER_REPLICATE)
-        return ((self.recognizer.detect(small) - margin) / scale).astype(np.float32)
+        return in_order(((self.recognizer.detect(small) - margin) / scale).astype(np.float32))
 
     def _turned(self, picture: Picture) -> tuple[Straightening, Quads, bool]:
         """How to turn and level the page, where its lines then stand, and whether reading had to decide."""

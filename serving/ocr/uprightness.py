@@ -28,16 +28,17 @@ def moved(quads: Quads, matrix: NDArray[Any]) -> Quads:
     if len(quads) == 0:
         return quads
     points = quads.reshape(-1, 2) @ matrix[:2, :2].T + matrix[:2, 2]
-    return np.stack([_clockwise(q) for q in points.reshape(-1, 4, 2)]).astype(np.float32)
+    return in_order(points.reshape(-1, 4, 2).astype(np.float32))
 
 
-def _clockwise(quad: NDArray[Any]) -> NDArray[Any]:
-    """From the corner at the top left; the long sides of a sloping line decide what is its top."""
-    by_x = quad[np.argsort(quad[:, 0], kind="stable")]
-    left, right = by_x[:2], by_x[2:]
-    top_left, bottom_left = left[np.argsort(left[:, 1], kind="stable")]
-    top_right, bottom_right = right[np.argsort(right[:, 1], kind="stable")]
-    return np.array([top_left, top_right, bottom_right, bottom_left])
+def in_order(quads: Quads) -> Quads:
+    """Corners so that the first side of each leads to the right, whatever the slope (a detector may start elsewhere)."""
+    if len(quads) == 0:
+        return quads
+    sides = np.roll(quads, -1, axis=1) - quads
+    first = np.abs(np.arctan2(sides[:, :, 1], sides[:, :, 0])).argmin(axis=1)
+    places = (first[:, None] + np.arange(4)[None, :]) % 4
+    return np.take_along_axis(quads, places[:, :, None], axis=1)
 
 
 def sizes(quads: Quads) -> tuple[NDArray[Any], NDArray[Any]]:
