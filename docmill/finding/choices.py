@@ -27,7 +27,8 @@ def with_checkboxes(
 ) -> list[Field]:
     """The fields, those that boxes answer taken from the boxes; signatures from what is written over their line.
 
-    A yes-no question with neither or both of its boxes ticked gives no value (``unanswered``, ``contradictory``).
+    A question with none of its boxes ticked has no answer and gives no field; with both ticked, a field without value
+    (``contradictory``).
     """
     found = {f.name: f for f in fields}
     for spec in document_type.fields:
@@ -41,6 +42,8 @@ def with_checkboxes(
             continue
         if answer is not None:
             found[spec.name] = answer
+        elif any(_asks_for(spec, box, reading) for box in boxes):
+            found.pop(spec.name, None)  # boxes ask for it and none is ticked: what stands beside its label is a choice
     order = [s.name for s in document_type.fields]
     return sorted(found.values(), key=lambda f: order.index(f.name))
 
@@ -54,6 +57,15 @@ def _names(text: str, spec: FieldSpec) -> bool:
         if len(alias) >= 6 and (form.startswith(alias) or (alias in form and len(alias) > 0.6 * len(form))):
             return True
     return False
+
+
+def _asks_for(spec: FieldSpec, box: CheckBox, reading: Reading) -> bool:
+    """Whether a box belongs to a question of the field."""
+    if box.question is None or box.label is None or not _names(clean_label(box.question.text), spec):
+        return False
+    if spec.kind is FieldKind.ENUM:
+        return normalise(spec, box.label.text, reading).value is not None
+    return parse_boolean(box.label.text) is not None
 
 
 def _yes_or_no(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentType) -> Field | None:
@@ -74,11 +86,9 @@ def _yes_or_no(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: Docume
     if len(ticked) == 1:
         raw = shown.label.text if shown.label is not None else field.raw
         return replace(field, value=ticked[0], raw=raw)
-    if len(answers) == 1:
-        # only one of the two boxes was seen, and it is empty: the other may or may not be ticked
+    if not ticked:
         return None
-    note = "contradictory" if ticked else "unanswered"
-    return replace(field, value=None, raw="", needs_review=True, notes=(note,)) if ticked else None
+    return replace(field, value=None, raw="", needs_review=True, notes=("contradictory",))
 
 
 def _ticked(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentType) -> Field | None:
