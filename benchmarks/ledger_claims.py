@@ -1,16 +1,18 @@
 """How many pages a second the ledger takes in: claims and records by 1, 2 and 4 workers.
 
-    python benchmarks/ledger_claims.py [DATABASE_URL] [--pages 800] [--shard 16] [--fields 20]
+    python benchmarks/ledger_claims.py [DATABASE_URL] [--pages 400] [--rounds 3] [--workers 1 2 4]
 
 Without a URL an embedded Postgres is started in a temporary folder and thrown away. With one, its tables are brought up
 to date, and the rows that were made for the measurement are removed at the end. Every worker is a process of its own.
-The last column, a ratio within one run, is what can be compared between machines.
+The numbers of workers take turns for some rounds and each keeps its best, so that what else the machine does hits all
+of them alike. The last column, a ratio within one run, is what can be compared between machines.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import multiprocessing
 import shutil
 import tempfile
@@ -45,8 +47,8 @@ def extraction(fields: int) -> Extraction:
     return Extraction("ocr", "benchmark", made, blocks, "\n".join(block.text for block in blocks), 0.9)
 
 
-async def prepare(url: str, version: str, pages: int) -> tuple[UUID, float]:
-    """A batch with opened documents; and how many documents a second were opened."""
+async def prepare(url: str, version: str, pages: int) -> UUID:
+    """A batch with opened documents."""
     documents = pages // PAGES_A_DOCUMENT
     async with PostgresLedger.connect(url, pool_size=1) as ledger:
         batch = await ledger.start_batch(BatchSpec(f"benchmark:{version}", "benchmark", "ocr", version))
@@ -54,11 +56,10 @@ async def prepare(url: str, version: str, pages: int) -> tuple[UUID, float]:
         await ledger.add_documents(
             batch.id, [ObjectRef("benchmark", f"{version}/{n:06}", "1", 1, now) for n in range(documents)]
         )
-        started = time.perf_counter()
         while claims := await ledger.claim_documents(batch.id, "opener", 64, 600):
             for claim in claims:
                 await ledger.record_opened(claim, OpenedDocument(uuid4().hex * 2, "image/tiff", PAGES_A_DOCUMENT))
-        return batch.id, documents / (time.perf_counter() - started)
+        return batch.id
 
 
 def work(url: str, batch_id: UUID, name: str, shard: int, fields: int, ready: object, results: object) -> None:
@@ -136,9 +137,10 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", nargs="?", help="postgresql://…; without it an embedded Postgres")
-    parser.add_argument("--pages", type=int, default=800, help="pages for each measurement")
+    parser.add_argument("--pages", type=int, default=400, help="pages for each measurement")
     parser.add_argument("--shard", type=int, default=16, help="pages a claim")
     parser.add_argument("--fields", type=int, default=20, help="fields a page")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     options = parser.parse_args()
     pages = options.pages // PAGES_A_DOCUMENT * PAGES_A_DOCUMENT
@@ -147,18 +149,17 @@ def main() -> None:
         plain = url.replace("postgresql+psycopg://", "postgresql://")
         batches: list[UUID] = []
         try:
-            first = None
+            best: dict[int, float] = {}
             print(f"{pages} pages, {options.fields} fields a page, shards of {options.shard}")
-            for workers in options.workers:
-                batch_id, opened = asyncio.run(prepare(url, uuid4().hex, pages))
+            for _, workers in itertools.product(range(options.rounds), options.workers):
+                batch_id = asyncio.run(prepare(url, uuid4().hex, pages))
                 batches.append(batch_id)
                 rate = measure(url, batch_id, workers, options.shard, options.fields, pages)
                 asyncio.run(close(url, batch_id))
-                first = first or rate
-                print(
-                    f"{workers} workers: {rate:7.0f} pages/s claimed and recorded, {rate / first:4.2f} x the first"
-                    f"   ({opened:.0f} documents/s opened)"
-                )
+                best[workers] = max(rate, best.get(workers, 0.0))
+            for workers, rate in best.items():
+                ratio = rate / best[options.workers[0]]
+                print(f"{workers} workers: {rate:6.0f} pages/s claimed and recorded, {ratio:4.2f} x the first")
         finally:
             clean_up(plain, batches)
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from docmill.failures import ConfigurationError
 from docmill.ledger import Batch, BatchCounts, BatchSpec, BatchStatus, Remaining
 from storage.ledger import schema
-from storage.ledger.codec import clean_json, clean_text
+from storage.ledger.codec import clean_text
 
 _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
@@ -52,7 +52,7 @@ async def start(connection: AsyncConnection, spec: BatchSpec) -> Batch:
             document_type=spec.document_type,
             engine=spec.engine,
             extractor_version=spec.extractor_version,
-            parameters=clean_json(spec.parameters),
+            parameters=spec.parameters,
             flow_run_id=spec.flow_run_id,
         )
         .returning(table)
@@ -126,7 +126,7 @@ async def finish(connection: AsyncConnection, batch_id: UUID, status: BatchStatu
         .values(
             status=status.value,
             finished_at=func.now(),
-            summary=clean_json(summary),
+            summary=summary,
             counts=dataclasses.asdict(found),
         )
     )

@@ -55,11 +55,12 @@ def clean_json(value: Any) -> Any:
 
 
 def dump_json(value: Any) -> str:
-    """JSON text for a JSONB column, cleaned by :func:`clean_json`."""
+    """JSON text for a JSONB column, cleaned by :func:`clean_json`. All that goes into JSONB goes through here."""
     return json.dumps(clean_json(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def _finite(number: float) -> float:
+def finite(number: float) -> float:
+    """The number, or 0 where it is none (NaN, infinity): every confidence in the ledger is a number."""
     return float(number) if math.isfinite(number) else 0.0
 
 
@@ -123,7 +124,7 @@ def _encode_field(field: Field) -> dict[str, Any]:
         "raw": field.raw,
         "type": kind,
         "value": value,
-        "confidence": _finite(field.confidence),
+        "confidence": finite(field.confidence),
         "box": _box(field.box),
         "row": field.row,
         "currency": field.currency,
@@ -153,7 +154,7 @@ def _encode_block(block: Block) -> dict[str, Any]:
         "kind": block.kind.value,
         "text": block.text,
         "box": _box(block.box),
-        "confidence": _finite(block.confidence),
+        "confidence": finite(block.confidence),
         "table": None if table is None else {"header": list(table.header), "rows": [list(row) for row in table.rows]},
     }
 
@@ -172,19 +173,16 @@ def _decode_block(data: Mapping[str, Any]) -> Block:
 
 
 def encode_extraction(extraction: Extraction) -> dict[str, Any]:
-    """The extraction as JSON-able data, all but ``raw`` (which has a column of its own), cleaned for JSONB."""
-    cleaned: dict[str, Any] = clean_json(
-        {
-            "engine": extraction.engine,
-            "document_type": extraction.document_type,
-            "fields": [_encode_field(field) for field in extraction.fields],
-            "blocks": [_encode_block(block) for block in extraction.blocks],
-            "text": extraction.text,
-            "confidence": _finite(extraction.confidence),
-            "missing": list(extraction.missing),
-        }
-    )
-    return cleaned
+    """The extraction as JSON-able data, all but ``raw``, which has a column of its own."""
+    return {
+        "engine": extraction.engine,
+        "document_type": extraction.document_type,
+        "fields": [_encode_field(field) for field in extraction.fields],
+        "blocks": [_encode_block(block) for block in extraction.blocks],
+        "text": extraction.text,
+        "confidence": finite(extraction.confidence),
+        "missing": list(extraction.missing),
+    }
 
 
 def decode_extraction(data: Mapping[str, Any], raw: Mapping[str, Any] | None = None) -> Extraction:
@@ -221,7 +219,7 @@ def field_columns(field: Field, *, position: int, page_no: int) -> dict[str, Any
         "value_date": value if isinstance(value, date) else None,
         "value_boolean": value if isinstance(value, bool) else None,
         "currency": None if field.currency is None else clean_text(field.currency),
-        "confidence": _finite(field.confidence),
+        "confidence": finite(field.confidence),
         "x0": box[0],
         "y0": box[1],
         "x1": box[2],
@@ -239,7 +237,7 @@ def failure_columns(failure: Failure) -> dict[str, Any]:
         "message": clean_text(failure.message),
         "remedy": clean_text(failure.remedy),
         "disposition": failure.disposition.value,
-        "detail": clean_json(failure.detail),
+        "detail": failure.detail,
     }
 
 

@@ -16,12 +16,12 @@ from docmill.extraction import Extraction
 from docmill.failures import Disposition, Failure, LeaseLost
 from docmill.ledger import Attempt, PageClaim, PageOutcome
 from storage.ledger import schema
-from storage.ledger.codec import clean_json, clean_text, encode_extraction, failure_columns, field_columns
+from storage.ledger.codec import clean_text, encode_extraction, failure_columns, field_columns, finite
 from storage.ledger.failing import fail_page, resolve_page
 from storage.ledger.leases import hold_page, hold_reading
 
 _OPEN_PAGES = text("""
-SELECT EXISTS (SELECT FROM pages WHERE reading_id = :reading AND status IN ('pending', 'claimed'))
+SELECT EXISTS (SELECT FROM pages WHERE reading_id = :reading AND status NOT IN ('done', 'failed'))
 """)
 
 _RECORDED = text("""
@@ -137,7 +137,7 @@ async def _write_attempt(
     outcome: str,
     failure: Failure | None,
 ) -> UUID:
-    details = clean_json(attempt.details)
+    details = attempt.details
     columns: dict[str, Any] = {}
     if failure is not None:
         columns = failure_columns(failure)
@@ -157,7 +157,7 @@ async def _write_attempt(
             outcome=outcome,
             started_at=attempt.started_at,
             ended_at=attempt.ended_at,
-            seconds=clean_json(attempt.seconds),
+            seconds=attempt.seconds,
             details=details,
             **columns,
         )
@@ -168,18 +168,17 @@ async def _write_attempt(
 
 
 async def _write_extraction(connection: AsyncConnection, attempt_id: UUID, extraction: Extraction) -> UUID:
-    result = encode_extraction(extraction)
     statement = (
         insert(schema.extractions)
         .values(
             attempt_id=attempt_id,
-            engine=result["engine"],
-            document_type=result["document_type"],
-            confidence=result["confidence"],
-            missing=result["missing"],
+            engine=clean_text(extraction.engine),
+            document_type=clean_text(extraction.document_type),
+            confidence=finite(extraction.confidence),
+            missing=[clean_text(name) for name in extraction.missing],
             needs_review=extraction.needs_review,
-            result=result,
-            raw=clean_json(extraction.raw),
+            result=encode_extraction(extraction),
+            raw=extraction.raw,
         )
         .returning(schema.extractions.c.id)
     )

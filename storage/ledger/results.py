@@ -10,13 +10,14 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from docmill.ledger import FinishedPage, ReadingStatus
-from storage.ledger.codec import clean_json, decode_extraction
+from storage.ledger.codec import decode_extraction, finite
 from storage.ledger.leases import hold_reading
 
+# NOT IN, so that the index of the queue (made for IN) does not tempt: with many pages waiting it is the wrong one.
 _UNMERGED = text("""
 SELECT r.id FROM readings r
 WHERE r.batch_id = :batch AND r.status = 'opened'
-    AND NOT EXISTS (SELECT FROM pages p WHERE p.reading_id = r.id AND p.status IN ('pending', 'claimed'))
+    AND NOT EXISTS (SELECT FROM pages p WHERE p.reading_id = r.id AND p.status NOT IN ('done', 'failed'))
 ORDER BY r.position
 """)
 
@@ -91,8 +92,8 @@ async def record_result(
         {
             "reading": reading_id,
             "status": status.value,
-            "result": clean_json(result),
-            "confidence": clean_json(confidence),
+            "result": result,
+            "confidence": finite(confidence),
         },
     )
     if pages.done:

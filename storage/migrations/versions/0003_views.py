@@ -23,6 +23,7 @@ SELECT r.id AS reading_id, d.id AS document_id, r.batch_id, d.bucket, d.key, d.e
 FROM readings r JOIN documents d ON d.id = r.document_id
 """
 
+# Fields are counted page by page: as one join, Postgres reads all of them for every document until it has statistics.
 DOCUMENTS = """
 CREATE VIEW v_documents AS
 SELECT v.document_id, v.reading_id, v.batch_id, v.bucket, v.key, v.etag, v.version_id, d.size AS size_bytes,
@@ -38,8 +39,12 @@ CROSS JOIN LATERAL (
     FROM pages WHERE pages.reading_id = v.reading_id
 ) p
 CROSS JOIN LATERAL (
-    SELECT count(*) AS fields, count(*) FILTER (WHERE fields.needs_review) AS fields_to_review
-    FROM pages JOIN fields ON fields.extraction_id = pages.extraction_id WHERE pages.reading_id = v.reading_id
+    SELECT coalesce(sum(n), 0)::bigint AS fields, coalesce(sum(doubtful), 0)::bigint AS fields_to_review
+    FROM pages CROSS JOIN LATERAL (
+        SELECT count(*) AS n, count(*) FILTER (WHERE fields.needs_review) AS doubtful
+        FROM fields WHERE fields.extraction_id = pages.extraction_id
+    ) page
+    WHERE pages.reading_id = v.reading_id
 ) f
 CROSS JOIN LATERAL (
     SELECT count(*) AS open_failures FROM failures
