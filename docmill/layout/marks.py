@@ -63,14 +63,15 @@ def find_marks(gray: Picture, ink: Mask | None = None, glyphs: Sequence[Glyph] =
     ink = ink_of(gray) if ink is None else ink
     height, width = ink.shape
     short = min(height, width)
-    least, most = max(8, round(short * _SMALLEST)), max(64, min(150, round(short * _LARGEST)))
+    high = median(g.box.height for g in glyphs) * height if glyphs else 0.0
+    least = max(8, round(short * _SMALLEST))
+    most = round(min(150, max(64, short * _LARGEST, 1.4 * high)))
     frames = _squares(ink, least, most) + _contoured(ink, least, most)
-    high = median(g.box.height for g in glyphs) if glyphs else 0.0
     marks = []
     for frame in _distinct(frames):
         box = Box.clipped(frame.x0 / width, frame.y0 / height, frame.x1 / width, frame.y1 / height)
         mark = _measured(frame, box, ink)
-        if _believable(frame, mark, read_as(box, glyphs), high * height, ink):
+        if _believable(frame, mark, read_as(box, glyphs), high, ink):
             marks.append(mark)
     return tuple(sorted(marks, key=lambda m: (round(m.box.y0, 3), m.box.x0)))
 
@@ -86,7 +87,8 @@ def _believable(frame: _Frame, mark: Mark, read: ReadAs, high: float, ink: Mask)
     if frame.round and frame.side < 0.5 * high:
         return False
     # Letters that ran together are fuller than a box with a tick or a cross in it, and have no white beside them.
-    return _apart(frame, ink) or (read is ReadAs.NOTHING and mark.fill < _FULL and not frame.round)
+    share = 0.45 if read is ReadAs.ROUND else 0.22
+    return _apart(frame, ink, share) or (read is ReadAs.NOTHING and mark.fill < _FULL and not frame.round)
 
 
 def _squares(ink: Mask, least: int, most: int) -> list[_Frame]:
@@ -235,9 +237,9 @@ def _distinct(frames: list[_Frame]) -> list[_Frame]:
     return kept
 
 
-def _apart(frame: _Frame, ink: Mask) -> bool:
-    """Whether there is white to its left and right, as there is not between the letters of a word."""
-    gap = max(2, round(0.22 * frame.side))
+def _apart(frame: _Frame, ink: Mask, share: float) -> bool:
+    """Whether there is white of this share of its side to its left and right, as there is not within a word."""
+    gap = max(2, round(share * frame.side))
     rows = slice(frame.y0 + frame.thickness, frame.y1 - frame.thickness)
     left, right = ink[rows, max(0, frame.x0 - gap) : max(0, frame.x0 - 1)], ink[rows, frame.x1 + 1 : frame.x1 + gap]
     return not left.any() and not right.any()

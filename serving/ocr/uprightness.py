@@ -32,7 +32,7 @@ def moved(quads: Quads, matrix: NDArray[Any]) -> Quads:
 
 
 def in_order(quads: Quads) -> Quads:
-    """Corners so that the first side of each leads to the right, whatever the slope (a detector may start elsewhere)."""
+    """Corners so that the first side of each leads to the right (a detector may start elsewhere where they slope)."""
     if len(quads) == 0:
         return quads
     sides = np.roll(quads, -1, axis=1) - quads
