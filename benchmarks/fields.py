@@ -153,6 +153,9 @@ def _alike(a: str, b: str) -> float:
     ends = {a.lower().split()[-1] if a.split() else ""} & yes_no, {b.lower().split()[-1] if b.split() else ""} & yes_no
     if ends[0] != ends[1]:
         return 0.0
+    items = re.match(r"(\d{1,2}[A-Za-z]?)\b", a), re.match(r"(\d{1,2}[A-Za-z]?)\b", b)
+    if ends[0] and items[0] and items[1]:
+        return 100.0 if items[0][1] == items[1][1] else 0.0
     return fuzz.token_set_ratio(a.lower(), b.lower()) * 0.5 + fuzz.ratio(a.lower(), b.lower()) * 0.5
 
 

@@ -65,7 +65,11 @@ def find_checkboxes(sheet: Sheet) -> FoundBoxes:
     confidence: a thick frame on a small picture looks like ink, but reads like a frame.
     """
     words = [w for p in sheet.pieces for w in _word_pieces(p)]
-    marks = tuple(m for m in sheet.marks if not any(_inside_word(m.box, w) for w in words))
+    marks = tuple(
+        m
+        for m in sheet.marks
+        if not any(_inside_word(m.box, w) for w in words) and not any(_in_chinese_line(m.box, p) for p in sheet.pieces)
+    )
     found: list[CheckBox] = []
     used: set[int] = set()
     for group in _mark_rows(marks):
@@ -108,6 +112,22 @@ def _inside_word(mark: Box, word: Piece) -> bool:
         and mark.vertical_overlap(word.box) > 0.5
         and word.box.x0 + 2.2 * char < mark.center[0] < word.box.x1 - 0.3 * char
         and mark.width < 2.2 * char
+    )
+
+
+def _in_chinese_line(mark: Box, line: Piece) -> bool:
+    """Whether a mark is a character (``日``, ``口``, ``区``) of a line of Chinese text, which looks like a frame."""
+    wide = sum(2 if has_wide(c) else 1 for c in line.text)
+    if not has_wide(line.text) or wide < 8 or _INK_GLYPH.search(line.text):
+        return False
+    char = 2 * line.box.width / wide
+    options = [t for t in line.text.split() if len(t) <= 4]
+    return (
+        mark.vertical_overlap(line.box) > 0.6
+        and line.box.x0 + 1.2 * char < mark.x0
+        and mark.x1 < line.box.x1 + 1.5 * char
+        and mark.width < 1.5 * char
+        and len(options) < 2
     )
 
 

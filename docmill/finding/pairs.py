@@ -87,12 +87,18 @@ class _Finder:
             other = label_likeness(right.text)
             if not right.pieces and likeness >= LIKELY:
                 return None
-            if self._free(right) and (other < 0.4 or other < likeness - 0.25):
+            if self._free(right) and (other < 0.4 or other < likeness - 0.25) and self._is_value(right):
                 return right
         below = neighbour(self.sheet, cell, down=1)
         if below is None or not self._free(below) or below.box.width < 0.6 * cell.box.width:
             return None
-        return below if likeness >= LIKELY and label_likeness(below.text) < 0.4 else None
+        fits = likeness >= LIKELY and label_likeness(below.text) < 0.4 and self._is_value(below)
+        return below if fits else None
+
+    def _is_value(self, cell: SheetCell) -> bool:
+        """Whether a cell holds one value: no pairs of its own, no label over a value."""
+        pairs = sum(split_label(p) is not None for p in cell.pieces)
+        return pairs == 0 and (len(cell.pieces) == 1 or label_likeness(cell.pieces[0].text) < LIKELY)
 
     def _trusted_grids(self) -> set[int]:
         """Grids whose lines do not cut through the text: those are drawn tables, others are underlines and frames."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from docmill.finding.labels import label_end
 from docmill.finding.sheet import Piece, Sheet, joined, rows_of
-from docmill.finding.vocabulary import is_label_word, is_prose
+from docmill.finding.vocabulary import is_label_word, is_numbered, is_prose
 from docmill.normalisation.text import has_wide, is_wide
 
 BLANKS = re.compile(r"_{2,}|\.{4,}|…{2,}")
@@ -62,6 +62,8 @@ def _belongs(piece: Piece, following: Piece) -> bool:
     gap = following.box.x0 - piece.box.x1
     if _ITEM_NUMBER.match(piece.text) and following.text[:1].isalpha():
         return gap < 0.035 and len(following.text) > 3
+    if is_numbered(piece.text) and re.match(r"[a-z]{2}", following.text) and not BLANKS.search(piece.text):
+        return gap < 0.03
     if _SIGN.match(piece.text):
         return gap < 0.14 and bool(re.match(r"[\d.,]+", following.text))
     if len(piece.text) == 1 and is_wide(piece.text):
