@@ -88,6 +88,13 @@ class EmbeddedPostgres:
                 end([postmaster], grace_seconds=STOP_SECONDS, ask=signal.SIGINT)
             self._end_leftovers()
 
+    def remove(self) -> None:
+        """End it and delete its data for good, wherever it lies."""
+        self.stop()
+        with locked(self.data_dir / "postgres.lock"):
+            shutil.rmtree(self._cluster().parent, ignore_errors=True)
+            self._state_path.unlink(missing_ok=True)
+
     def running(self) -> bool:
         """Whether a connection works. A process alone proves nothing: it may be a zombie or hang."""
         if not self._password_path.exists() or "port" not in read_state(self._state_path):

