@@ -19,7 +19,12 @@ from docmill.settings import Settings, load_settings
 if TYPE_CHECKING:
     from flows.samples import SampleSource
 
-SHOWN_FIELDS = 6
+SHOWN = {
+    "receipt": ["company", "date", "total"],
+    "invoice": ["issuer", "invoice_no", "date", "total"],
+    "application_form": ["name", "date_of_birth", "marital_status", "phone"],
+}
+"""The fields that the tables show; the others are counted."""
 
 
 def register(app: typer.Typer) -> None:
@@ -45,8 +50,11 @@ def demo(
     documents, failures, pages = asyncio.run(_results(settings, samples, out))
     new = sum(end.counts.documents_total for end in ends)
     console.print()
-    print_rows(documents, ["document", "type", "pages", "status", "what was read"], as_json=False)
-    console.print()
+    for sample in samples:
+        rows = [row for row in documents if row["type"] == sample.document_type]
+        print_rows(rows, ["document", "pages", *SHOWN[sample.document_type], "values"], as_json=False,
+                   title=sample.document_type)  # fmt: skip
+        console.print()
     print_failures(failures, title="failures (one sample is broken on purpose)")
     console.print()
     if not new:
@@ -113,14 +121,15 @@ async def _results(
 
 
 def _document_row(row: dict[str, Any], fields: list[dict[str, Any]]) -> dict[str, Any]:
-    read = [f"{field['name']}: {field['value']}" for field in single_fields(fields)]
-    more = len(fields) - min(SHOWN_FIELDS, len(read))
+    values: dict[str, Any] = {}
+    for field in single_fields(fields):
+        values.setdefault(field["name"], field["value"])
     return {
+        **values,
         "document": row["key"].rpartition("/")[2],
         "type": row["document_type"],
-        "pages": row["page_count"],
-        "status": row["status"],
-        "what was read": "; ".join(read[:SHOWN_FIELDS]) + (f"; and {more} more values" if more > 0 else ""),
+        "pages": row["page_count"] if row["status"] != "failed" else row["status"],
+        "values": len(fields),
     }
 
 
