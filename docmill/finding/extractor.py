@@ -21,6 +21,7 @@ from docmill.finding.rows import sums_checked, table_fields, table_of
 from docmill.finding.sheet import Sheet, joined
 from docmill.finding.tables import FoundTable
 from docmill.finding.totals import find_totals
+from docmill.normalisation.money import currency_of
 
 VERSION = "1"
 """Part of the OCR engine's fingerprint: raise it with every change of the rules that changes answers."""
@@ -94,6 +95,7 @@ def typed_fields(
         if candidate is not None:
             chosen[spec.name] = candidate
     _choose_document_date(sheet, specs, chosen, reading)
+    _currency_of_total(specs, chosen)
     fields = [build_field(s, chosen[s.name], document_type, reading) for s in specs if s.name in chosen]
     return _checked_together(fields, specs, document_type)
 
@@ -112,6 +114,17 @@ def _choose_document_date(sheet: Sheet, specs: list[FieldSpec], chosen: dict[str
             chosen[spec.name] = found
         elif labelled is not None and labelled.piece.place in others:
             del chosen[spec.name]
+
+
+def _currency_of_total(specs: list[FieldSpec], chosen: dict[str, Candidate]) -> None:
+    """A field ``currency`` that nothing labels is the sign printed at the total."""
+    total = next((chosen[s.name] for s in specs if s.role == "grand_total" and s.name in chosen), None)
+    if total is None or "currency" in chosen or not any(s.name == "currency" for s in specs):
+        return
+    sign = re.search(r"[A-Z]{3}|[$€£¥₹]|RM|Rs\.?", total.piece.text)
+    if sign is None or currency_of(sign[0]) is None:
+        return
+    chosen["currency"] = Candidate(total.piece.part(*sign.span()), 0.8 * total.quality, "sign_of_total", total.label)
 
 
 def _address_in_block(

@@ -15,7 +15,7 @@ from docmill.finding.candidate import Candidate
 from docmill.geometry import Box
 from docmill.normalisation.booleans import parse_boolean
 from docmill.normalisation.dates import DateOrder, find_dates
-from docmill.normalisation.money import find_amounts, parse_money
+from docmill.normalisation.money import currency_of, find_amounts, parse_money
 from docmill.normalisation.numbers import parse_number
 from docmill.normalisation.text import collapse, comparison_form
 
@@ -65,6 +65,8 @@ def normalise(spec: FieldSpec, raw: str, reading: Reading) -> Normalised:
         return Normalised(parse_boolean(text))
     if spec.kind is FieldKind.ENUM:
         return Normalised(_option(spec.options, text))
+    if spec.name == "currency":
+        return Normalised(currency_of(text) or text or None)
     return Normalised(_by_pattern(spec.validators.pattern, text) or None)
 
 

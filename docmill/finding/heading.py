@@ -28,7 +28,7 @@ _SUFFIX_ONLY = re.compile(
     r"^\(?(m\)?\s*)?(sdn\.?\s*b[hn]d|bhd|ltd|limited|llc|inc|gmbh|co\.?,?\s*ltd)\.?$", re.IGNORECASE
 )
 _OTHER = re.compile(
-    r"^\W*(tax\s*invoice|simplified|invoice|receipt|cash\s*(bill|sale)|bill\b|welcome|thank|tel\b|telephone|phone|fax|gst|sst|"
+    r"^\W*(tax\s*invoice|payment\s*receipt|simplified|invoice|receipt|cash\s*(bill|sale)|bill\b|welcome|thank|tel\b|telephone|phone|fax|gst|sst|"
     r"vat|roc\b|reg\b|co\.?\s*reg|company\s*(reg|no)|(business|co)\s*reg|email|e-mail|website|http|www\.|date|time|cashier|"
     r"table|order|inv\b|no\s*of|shopping\s*hours|member|valued|customer|bill\s*to|page\b|original|copy|duplicate|"
     r"mon\s*-|sun\s*-|operating|business\s*hour|hotline|mobile|h/p|hp\b|licen|formerly|"
@@ -113,7 +113,8 @@ def _stretches(sheet: Sheet) -> list[Piece]:
     for row in sheet.rows[: HEAD_ROWS + 6]:
         run: list[Piece] = []
         for piece in row:
-            if run and piece.box.x0 - run[-1].box.x1 > 5 * sheet.char_width:
+            apart = run and piece.box.x0 - run[-1].box.x1 > 5 * sheet.char_width
+            if apart or (run and _OTHER.search(piece.text)):
                 found.append(joined(run, " "))
                 run = []
             run.append(piece)

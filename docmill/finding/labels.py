@@ -108,7 +108,7 @@ def _matches_in(piece: Piece, start: int, spec: FieldSpec) -> tuple[float, int, 
             found = 0.92, len(form), start + end
         elif len(form) >= 5 and not has_wide(form):
             ratio = fuzz.ratio(head_form, form)
-            if ratio >= FUZZY_RATIO and abs(len(head_form) - len(form)) <= 2:
+            if ratio >= FUZZY_RATIO and abs(len(head_form) - len(form)) <= 2 and not head_form[-1].isdigit():
                 found = 0.85 * ratio / 100, len(form) - 1, start + (colon or len(text))
             elif head_like == like:
                 found = 0.6, len(form) - 1, start + (colon or len(text))
@@ -137,9 +137,10 @@ def find_labels(sheet: Sheet, fields: Sequence[FieldSpec]) -> list[LabelMatch]:
     for piece in sheet.pieces:
         for start, end in _segments(piece.text):
             part = piece.part(start, end)
-            best = max(_of_piece(part, fields), key=_rank, default=None)
-            if best is not None:
-                found.append(best)
+            matches = list(_of_piece(part, fields))
+            best = max(map(_rank, matches), default=None)
+            # one word may be the label of two fields (``VAT 18.13``, ``VAT NL8104``): the value decides
+            found.extend({m.field: m for m in matches if _rank(m) == best}.values())
     return found
 
 

@@ -31,7 +31,7 @@ _KINDS = (
     ),
     (
         "total",
-        r"(total|totai|amt|amount|price).*(in[cd]l|inciu|inclus|with(gst|tax|vat))|incl.*total|totaal.*incl|价税合计"
+        r"(total|totai|amt|amount|price).*(in[cd]l|inciu|inclus|with(gst|tax|vat))|incl.*tota|totaal.*incl|价税合计"
         r"|totalttc",
     ),
     ("service", r"serv(ice)?ch|svcch|服务费|servicecharge"),
@@ -57,6 +57,9 @@ _LIKE_KINDS = (
     ("change", lookalike_form("change")),
 )
 _SUM_KINDS = frozenset({"total", "subtotal", "tax", "cash", "change", "rounding"})
+WIDE_GAP = 0.2
+"""Two texts of a row farther apart than this (of the page's width) are not one label."""
+
 CENT = Decimal("0.01")
 """Sums may be off by so much: prices are rounded line by line."""
 
@@ -148,6 +151,8 @@ def _stretches(
             if last is not None:
                 found.append((tuple(labels), *last))
                 labels, last = [], None
+            if labels and words.box.x0 - labels[-1].box.x1 > WIDE_GAP:
+                labels = []  # a remark in another column
             labels.append(words)
         if usable:
             last = usable[-1]

@@ -194,6 +194,7 @@ def test_a_whole_invoice(blank) -> None:
         "tax": Decimal("18.13"),
         "total": Decimal("108.79"),
         "iban": "XX13 4889 3455 3473",
+        "currency": "EUR",
     }
     assert fields["total"].currency == "EUR"
 
