@@ -17,7 +17,7 @@ from docmill.failures import ConfigurationError, DatabaseUnavailable
 from storage.embedded.databases import ensure_database
 from storage.embedded.postgres import EmbeddedPostgres
 from storage.embedded.postgres_binaries import find_binaries, runnable, unprivileged_account
-from storage.embedded.processes import processes_in, until
+from storage.embedded.processes import processes_in, signal_process, until
 
 pytestmark = pytest.mark.services
 PROJECT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ def test_kill_9_loses_nothing(server, everyone):
     keep(url, range(50))
     victims = processes_in(cluster(server), "postgres") if everyone else [server.process()]
     for victim in victims:
-        os.kill(victim.pid, signal.SIGKILL)
+        signal_process(victim, signal.SIGKILL)
     assert until(lambda: not server.running(), 10)
 
     assert server.start() == url
@@ -156,6 +156,7 @@ def test_another_port_where_ours_is_taken(server):
     port = json.loads((server.data_dir / "postgres.json").read_text())["port"]
 
     with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         thief.bind(("127.0.0.1", port))
         thief.listen()
         other = server.start()
