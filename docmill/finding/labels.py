@@ -94,6 +94,7 @@ def _matches_in(piece: Piece, start: int, spec: FieldSpec) -> tuple[float, int, 
     colon = label_end(text)
     head = text[:colon] if colon else text
     head_form = comparison_form(re.sub(r"\([^()]*\)\s*$", "", head) or head)
+    whole_form = comparison_form(head)
     head_like = lookalike_form(head)
     best: tuple[float, int, int] | None = None
     for alias in spec.aliases:
@@ -102,7 +103,7 @@ def _matches_in(piece: Piece, start: int, spec: FieldSpec) -> tuple[float, int, 
             continue
         found: tuple[float, int, int] | None = None
         end = _prefix_end(text, form)
-        if head_form == form or comparison_form(head) == form:
+        if head_form == form or whole_form == form:
             found = 1.0, len(form), start + (colon or len(text))
         elif end is not None and not _runs_on(text, end, colon):
             found = 0.92, len(form), start + end

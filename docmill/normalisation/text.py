@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 _LOOKALIKES = str.maketrans(
     {
@@ -32,11 +33,13 @@ def collapse(text: str) -> str:
     return " ".join(text.split())
 
 
+@lru_cache(maxsize=16384)
 def comparison_form(text: str) -> str:
     """What labels are compared by: NFKC, case folded, only letters and digits (of any script) kept."""
     return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
 
 
+@lru_cache(maxsize=16384)
 def lookalike_form(text: str) -> str:
     """The comparison form with characters that OCR confuses made the same (``IUIAL`` and ``TOTAL`` are equal)."""
     return comparison_form(text).translate(_LOOKALIKES)
@@ -49,7 +52,7 @@ def is_wide(char: str) -> bool:
 
 def has_wide(text: str) -> bool:
     """Whether any character is Chinese or Japanese."""
-    return any(is_wide(c) for c in text)
+    return not text.isascii() and any(is_wide(c) for c in text)
 
 
 def join_lines(parts: list[str]) -> str:
