@@ -23,7 +23,7 @@ from console.output import console
 from docmill.failures import ServerNotReady, TransientError
 from docmill.ledger import BatchCounts
 from docmill.settings import Settings
-from flows.endpoints import database_url
+from flows.endpoints import carried_environment, database_url
 from flows.ingest import ingest
 from flows.reprocess_failed import reprocess_failed
 from storage.ledger.database import Database
@@ -72,7 +72,9 @@ async def run_flow(
     began = time.monotonic()
     async with Database(database_url(settings), pool_size=2) as database, _client() as client:
         ledger, queries = PostgresLedger(database), LedgerQueries(database)
-        run, work = await _start(client, name, parameters, here=here)
+        # another machine's worker has settings of its own
+        environment = {} if settings.prefect.api_url else carried_environment(settings)
+        run, work = await _start(client, name, parameters, environment, here=here)
         try:
             with _bar(quiet) as show:
                 state, message = await _follow(client, ledger, queries, run.id, work, show)
@@ -99,7 +101,7 @@ async def _client() -> Any:
 
 
 async def _start(
-    client: PrefectClient, name: FlowName, parameters: dict[str, Any], *, here: bool
+    client: PrefectClient, name: FlowName, parameters: dict[str, Any], environment: dict[str, str], *, here: bool
 ) -> tuple[FlowRun, asyncio.Task[Any] | None]:
     if here:
         flow = FLOWS[name]
@@ -109,7 +111,12 @@ async def _start(
         return run, asyncio.ensure_future(running)
     try:
         return await arun_deployment(
-            f"{name}/{name}", client=client, parameters=parameters, timeout=0, as_subflow=False
+            f"{name}/{name}",
+            client=client,
+            parameters=parameters,
+            timeout=0,
+            as_subflow=False,
+            job_variables={"env": environment} if environment else None,
         ), None
     except ObjectNotFound as error:
         raise ServerNotReady(

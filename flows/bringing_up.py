@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
-from docmill.document_types import builtin_folder
 from docmill.settings import Settings
+from flows.deployments import register_deployments
 from flows.endpoints import database_url, point_prefect
 from flows.stack import Stack
 from storage import migrations
@@ -27,11 +26,6 @@ def stack_of(settings: Settings) -> Stack:
     )
 
 
-def prefect_file_folder() -> Path:
-    """The folder of the ``prefect.yaml`` that comes with docmill (in a checkout and in an installed wheel)."""
-    return builtin_folder().parent
-
-
 def bring_up(settings: Settings, *, say: Callable[[str], None] = lambda _: None) -> None:
     """Start what is embedded, bring the database up to date, register the deployments, point Prefect's client there.
 
@@ -40,8 +34,13 @@ def bring_up(settings: Settings, *, say: Callable[[str], None] = lambda _: None)
     Raises:
         DocmillError: the first part that does not work, with its remedy.
     """
-    addresses = stack_of(settings).up(prefect_file_folder(), say=say)
+    addresses = stack_of(settings).up(say=say)
     point_prefect(settings, addresses.prefect_api_url)
+    api_url, key = settings.prefect.api_url or addresses.prefect_api_url, settings.prefect.api_key
+    if api_url and register_deployments(
+        api_url, settings.prefect.work_pool, api_key=key.get_secret_value() if key else None
+    ):
+        say("deployments are registered")
     url = database_url(settings)
     if asyncio.run(migrations.needs_upgrade(url)):
         asyncio.run(migrations.upgrade(url))

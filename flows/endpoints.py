@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from docmill.settings import Settings
+from docmill.settings import CONFIG_VARIABLE, Settings, config_file
 from storage.embedded.postgres import EmbeddedPostgres
 from storage.embedded.seaweed import EmbeddedObjectStore
 
@@ -61,3 +61,18 @@ def point_prefect(settings: Settings, embedded_api: str | None) -> None:
     os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
     os.environ["DO_NOT_TRACK"] = "1"
     os.environ.setdefault("PREFECT_LOGGING_EXTRA_LOGGERS", "docmill,flows,tasks,serving,storage,console")
+
+
+def carried_environment(settings: Settings) -> dict[str, str]:
+    """What a run on this machine's own worker gets along, so that it sees the settings of whoever started it.
+
+    The configuration file, the data folder, and the groups without secrets; Prefect keeps these values with the run.
+    """
+    path = config_file()
+    carried = {"DOCMILL_DATA_DIR": str(settings.data_dir)}
+    if path is not None:
+        carried[CONFIG_VARIABLE] = str(path.resolve())
+    for name, value in os.environ.items():
+        if name.startswith(("DOCMILL_PIPELINE_", "DOCMILL_OCR_")) and "PASSWORDS" not in name:
+            carried[name] = value
+    return carried

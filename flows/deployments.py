@@ -1,0 +1,97 @@
+"""Registering the deployments of ``prefect.yaml`` with a Prefect server, where they are not there as they are now."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import yaml
+
+from docmill.document_types import builtin_folder
+from docmill.failures import ConfigurationError, ServerNotReady
+
+DEPLOY_SECONDS = 180.0
+VERSION_VARIABLE = "_DOCMILL_DEPLOYMENT_VERSION"
+"""prefect.yaml takes the deployments' version from it."""
+
+
+def prefect_file() -> Path:
+    """The ``prefect.yaml`` that comes with docmill (in a checkout and in an installed wheel)."""
+    return builtin_folder().parent / "prefect.yaml"
+
+
+def deployment_version() -> str:
+    """Changes with prefect.yaml and with the flows' code, which decides the parameters that the UI asks for."""
+    digest = hashlib.sha256(prefect_file().read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def register_deployments(api_url: str, pool: str, *, api_key: str | None = None) -> bool:
+    """Register them unless they are there in this version already, which is found out in a few milliseconds.
+
+    Args:
+        api_url: ``http://host:port/api``.
+        pool: work pool that is to run them.
+        api_key: of the server, if it wants one.
+
+    Returns:
+        Whether anything was registered.
+
+    Raises:
+        ConfigurationError: Prefect refuses the file; the detail has its last words.
+        ServerNotReady: the server does not answer.
+    """
+    version = deployment_version()
+    if _registered(api_url, version, api_key):
+        return False
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    environment |= {
+        "PREFECT_API_URL": api_url,
+        "PREFECT_HOME": os.environ.get("PREFECT_HOME", str(Path.home() / ".prefect")),
+        "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        VERSION_VARIABLE: version,
+    }
+    if api_key is not None:
+        environment["PREFECT_API_KEY"] = api_key
+    command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--pool", pool]
+    command += ["--prefect-file", str(prefect_file())]
+    try:
+        answer = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
+            cwd=prefect_file().parent, timeout=DEPLOY_SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise ServerNotReady("registering the deployments took too long", remedy="docmill config check") from error
+    if answer.returncode != 0:
+        raise ConfigurationError(
+            f"Prefect refused the deployments of {prefect_file()}",
+            remedy="see the detail, or run: prefect deploy --all",
+            detail={"prefect": (answer.stdout + answer.stderr)[-2000:]},
+        )
+    return True
+
+
+def _registered(api_url: str, version: str, api_key: str | None) -> bool:
+    names = [f"{d['entrypoint'].rpartition('.')[2].replace('_', '-')}/{d['name']}" for d in _deployments()]
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        with httpx.Client(headers=headers, timeout=15) as client:
+            answers = [client.get(f"{api_url}/deployments/name/{name}") for name in names]
+    except httpx.HTTPError as error:
+        raise ServerNotReady(
+            f"the Prefect server at {api_url} does not answer", remedy="docmill up, or check prefect.api_url"
+        ) from error
+    return all(answer.is_success and answer.json().get("version") == version for answer in answers)
+
+
+def _deployments() -> list[dict[str, str]]:
+    found: list[dict[str, str]] = yaml.safe_load(prefect_file().read_text(encoding="utf-8"))["deployments"]
+    return found
