@@ -47,7 +47,7 @@ _ADDRESS = re.compile(
     r"floor|flr|level|ground|block|blk|unit|suite|building|bangunan|wisma|plaza|mall|complex|kompleks|"
     r"street|st\.|road|rd\b|avenue|ave\b|lane|drive|dr\.|boulevard|blvd|highway|way\b|square|court|"
     r"straat|weg\b|laan|plein|strasse|straße|platz|rue|via\b|calle|p\.?o\.?\s*box|"
-    r"selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b",
+    r"km\s*\d+|selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b",
     re.IGNORECASE,
 )  # fmt: skip
 _HOUSE = re.compile(r"^\d{1,5}[A-Za-z]?\s+[A-Z][a-z]+(?:\s[A-Z][a-z]+){0,3},?(?:\s\d{4,6}\s.*)?$")
@@ -58,6 +58,7 @@ _REGISTRATION = re.compile(
     r"\s+(?:co\.?\s*no|reg\.?\s*no|roc)\b.*$|\s+\d{5,}-?\s?[A-Z]\b.*$",
     re.IGNORECASE,
 )
+_FORMER = re.compile(r"formerly|known as|licensee|owned by|trading as|operated by", re.IGNORECASE)
 _PHONE = re.compile(r"^[+()\d\s\-/.]{7,}$")
 
 
@@ -88,7 +89,7 @@ def _is_name(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    if _PHONE.match(text) or _STOP.search(text) or _is_registration(text):
+    if _PHONE.match(text) or _STOP.search(text) or _is_registration(text) or _FORMER.search(text):
         return False
     if has_wide(text):
         return len(text) >= 6 and len(re.findall(r"[省市区县路街道号楼室]", text)) >= 2
@@ -145,7 +146,7 @@ def _name_score(line: Piece, at: int, sheet: Sheet, *, first: bool, strong: bool
     if strong:
         score += 0.3
     elif _COMPANY.search(line.text):
-        score += 0.15
+        score += 0.2
     if line.box.height > 1.35 * sheet.line_height:
         score += 0.1
     if line.text == line.text.lower() and not has_wide(line.text):
@@ -190,6 +191,8 @@ def _address(lines: list[Piece], name_at: int, name: Piece | None, sheet: Sheet)
     start = next((at for at, line in enumerate(below[:9]) if _is_address(line.text)), None)
     if start is None:
         return None
+    while start and below[start - 1].text.rstrip().endswith(",") and _continues(below[start - 1].text):
+        start -= 1
     held = [below[start]]
     for line in below[start + 1 :]:
         if line.box.y0 - held[-1].box.y1 > 1.6 * sheet.line_height or len(held) >= 7:

@@ -111,3 +111,8 @@ def test_round_trip_chinese(day: date) -> None:
 def test_any_text_is_read_without_error(text: str) -> None:
     for found in find_dates(text):
         assert 0 <= found.start < found.end <= len(text)
+
+
+@pytest.mark.parametrize("text", ["29/06/2018-17:56", "29/06/201817:56", "29/06/18-17:56"])
+def test_a_time_behind_a_date_is_no_part_of_it(text: str) -> None:
+    assert parse_date(text) == date(2018, 6, 29)

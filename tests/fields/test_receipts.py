@@ -211,3 +211,18 @@ def test_confidence_follows_the_ocr(blank) -> None:
     assert low.confidence < high.confidence
     assert low.needs_review
     assert not high.needs_review
+
+
+def test_former_names_and_licences_are_no_address(blank) -> None:
+    page = (
+        blank()
+        .text(0.40, 0.04, "Burger House")
+        .text(0.30, 0.06, "ANY RESTAURANTS SDN BHD")
+        .text(0.30, 0.08, "(65351-M) FORMERLY KNOWN AS")
+        .text(0.30, 0.10, "OTHER RESTAURANTS SDN BHD")
+        .text(0.30, 0.12, "Level 1, Bangunan Contoh, Any 3,")
+        .text(0.30, 0.14, "47400 Petaling Jaya")
+    )
+    fields = found(page.read())
+    assert fields["company"].value == "ANY RESTAURANTS SDN BHD"
+    assert fields["address"].value == "Level 1, Bangunan Contoh, Any 3, 47400 Petaling Jaya"
