@@ -10,7 +10,8 @@ from docmill.extraction import Field, FieldKind
 from docmill.finding.candidate import Candidate
 from docmill.finding.checkboxes import CheckBox, find_checkboxes
 from docmill.finding.field import Reading, build_field
-from docmill.finding.pairs import Pair, find_pairs
+from docmill.finding.pairs import find_pairs
+from docmill.finding.parts import Pair
 from docmill.finding.sheet import Sheet
 from docmill.finding.tables import FoundTable, grid_tables
 from docmill.normalisation.booleans import parse_boolean

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from docmill.finding.geometry import NEAR_GAP_CHARS, neighbour
-from docmill.finding.parts import NOTHING, prepared, split_label
-from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
+from docmill.finding.cell_pairs import CONTINUES, LIKELY, cell_pairs
+from docmill.finding.geometry import NEAR_GAP_CHARS
+from docmill.finding.parts import NOTHING, Pair, prepared, split_label
+from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.finding.vocabulary import is_numbered, is_prose, label_likeness, phrase_end
 from docmill.normalisation.text import has_wide
 
-LIKELY = 0.55
-"""From this likeness on a text without a colon is taken for a label where a value stands beside or below it."""
-
-CONTINUES = re.compile(r"^[a-z(]")
 SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVX]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
 VALUE_GAP = 2.1
 """How far below its label a value can start, in heights of a line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A label and its value; ``quality`` says how clear the layout is, 0 to 1."""
-
-    label: Piece
-    value: Piece
-    quality: float
-    rule: str
 
 
 def find_pairs(sheet: Sheet, used: frozenset[int]) -> list[Pair]:
@@ -38,7 +24,7 @@ def find_pairs(sheet: Sheet, used: frozenset[int]) -> list[Pair]:
         used: indices of lines that check boxes and tables have taken.
     """
     finder = _Finder(sheet, set(used))
-    finder.cells()
+    finder.keep(cell_pairs(sheet, used))
     finder.numbered()
     finder.colons()
     finder.phrases()
@@ -58,79 +44,10 @@ class _Finder:
         self._labels = {id(part): split for part in self._parts if (split := split_label(part)) is not None}
         self._taken: set[int] = set()
 
-    # --- ruled cells ---------------------------------------------------------------------------------------------
-
-    def cells(self) -> None:
-        """Label and value in one cell, or in two neighbouring ones."""
-        done: set[int] = set()
-        trusted = self._trusted_grids()
-        for cell in sorted(self.sheet.cells, key=lambda c: (c.grid, c.cell.row, c.cell.column)):
-            if id(cell) in done or cell.grid not in trusted or not self._free(cell):
-                continue
-            if self._within(cell):
-                done.add(id(cell))
-                continue
-            whole = joined(list(cell.pieces))
-            split = split_label(whole)
-            likeness = label_likeness(whole.text)
-            if len(whole.text) > 60 or (split is not None and split[1] is not None) or likeness < 0.3:
-                continue
-            value = self._value_cell(cell, likeness)
-            if value is not None and id(value) not in done:
-                self._add(whole, joined(list(value.pieces)), 0.9, "cells")
-                done.update((id(cell), id(value)))
-
-    def _value_cell(self, cell: SheetCell, likeness: float) -> SheetCell | None:
-        """The cell right of a label's, else the one below; an empty one right of it says that nothing is filled in."""
-        right = neighbour(self.sheet, cell, right=1)
-        if right is not None:
-            other = label_likeness(right.text)
-            if not right.pieces and likeness >= LIKELY:
-                return None
-            if self._free(right) and (other < 0.4 or other < likeness - 0.25) and self._is_value(right):
-                return right
-        below = neighbour(self.sheet, cell, down=1)
-        if below is None or not self._free(below) or below.box.width < 0.6 * cell.box.width:
-            return None
-        fits = likeness >= LIKELY and label_likeness(below.text) < 0.4 and self._is_value(below)
-        return below if fits else None
-
-    def _is_value(self, cell: SheetCell) -> bool:
-        """Whether a cell holds one value: no pairs of its own, no label over a value."""
-        pairs = sum(split_label(p) is not None for p in cell.pieces)
-        return pairs == 0 and (len(cell.pieces) == 1 or label_likeness(cell.pieces[0].text) < LIKELY)
-
-    def _trusted_grids(self) -> set[int]:
-        """Grids whose lines do not cut through the text: those are drawn tables, others are underlines and frames."""
-        whole: dict[int, list[bool]] = {}
-        lines = {p.index: p.text for p in self.sheet.pieces}
-        for cell in self.sheet.cells:
-            for piece in cell.pieces:
-                whole.setdefault(cell.grid, []).append(lines.get(piece.index) == piece.text)
-        return {grid for grid, held in whole.items() if sum(held) >= 0.6 * len(held)}
-
-    def _free(self, cell: SheetCell) -> bool:
-        return bool(cell.pieces) and not any(p.index in self.used for p in cell.pieces)
-
-    def _within(self, cell: SheetCell) -> bool:
-        """A cell whose first line or two are the label and the others the value."""
-        pieces = [p for p in cell.pieces if not NOTHING.match(p.text)]
-        if len(pieces) < 2 or any(split_label(p) is not None for p in pieces) or cell.box.height > 0.2:
-            return False
-        for count in range(1, min(len(pieces), 4)):
-            label, rest = joined(pieces[:count]), pieces[count:]
-            likeness, follows = label_likeness(label.text), [label_likeness(p.text) for p in rest]
-            if likeness < LIKELY or any(is_numbered(p.text) for p in rest) or max(follows) >= LIKELY:
-                continue
-            if CONTINUES.match(rest[0].text) and len(rest) > 1:
-                continue
-            if has_wide(label.text) != has_wide(rest[0].text) and follows[0] >= 0.3 and count == 1:
-                continue  # the same label in a second language
-            if is_prose(rest[0].text) or label.text.count("(") > label.text.count(")"):
-                continue
-            self._add(label, joined(rest), 0.85, "in_cell")
-            return True
-        return False
+    def keep(self, pairs: list[Pair]) -> None:
+        """Take pairs that were found elsewhere: their text is spent."""
+        for pair in pairs:
+            self._add(pair.label, pair.value, pair.quality, pair.rule)
 
     # --- labels in the open --------------------------------------------------------------------------------------
 

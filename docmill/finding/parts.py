@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from docmill.finding.labels import label_end
 from docmill.finding.sheet import Piece, Sheet, joined, rows_of
@@ -18,6 +19,16 @@ _SIGN = re.compile(r"^(?:[$€£¥]|RM|[sS])$")
 _COMB = re.compile(r"^[\dIlOo一\-–—|]{1,2}$")
 COMB_LENGTH = 4
 """From so many single characters at even distances on they are one value written into boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A label and its value; ``quality`` says how clear the layout is, 0 to 1."""
+
+    label: Piece
+    value: Piece
+    quality: float
+    rule: str
 
 
 def prepared(sheet: Sheet, used: set[int]) -> list[Piece]:
