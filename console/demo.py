@@ -44,8 +44,9 @@ def demo(
     samples = asyncio.run(upload_samples(settings))
     console.print(
         f"[bold]samples[/]    {sum(s.files for s in samples)} documents in "
-        f"s3://{escape(settings.objects.bucket)}/samples/, {sum(s.uploaded for s in samples)} of them uploaded now", highlight=False,
-    )  # fmt: skip
+        f"s3://{escape(settings.objects.bucket)}/samples/, {sum(s.uploaded for s in samples)} of them uploaded now",
+        highlight=False,
+    )
     ends = [_ingest(settings, sample) for sample in samples]
     documents, failures, pages = asyncio.run(_results(settings, samples, out))
     new = sum(end.counts.documents_total for end in ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -16,7 +16,9 @@ from console.output import console, print_failures, print_json, print_rows
 from console.tables import cells_of, single_fields
 from docmill.failures import ConfigurationError, DocumentNotFound
 from docmill.settings import load_settings
-from storage.queries import LedgerQueries
+
+if TYPE_CHECKING:
+    from storage.queries import LedgerQueries
 
 DOCUMENT_COLUMNS = ["document", "key", "status", "pages", "fields", "review", "failed", "confidence"]
 FIELD_COLUMNS = ["page_no", "name", "value", "confidence", "needs_review", "notes"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from console.output import console
 from docmill.settings import Settings, load_settings
-from flows.bringing_up import bring_up, stack_of
-from flows.endpoints import database_url
-from storage.queries import LedgerQueries
+
+if TYPE_CHECKING:
+    from storage.queries import LedgerQueries
 
 Result = TypeVar("Result")
 
@@ -22,6 +22,10 @@ def read_ledger(read: Callable[[LedgerQueries], Awaitable[Result]]) -> Result:
         DatabaseUnavailable: Postgres does not answer, or the embedded one was never started.
         ConfigurationError: the database has no tables yet.
     """
+    # imported where they are used, here and in the commands: `docmill --help` needs no database client
+    from flows.endpoints import database_url
+    from storage.queries import LedgerQueries
+
     url = database_url(load_settings())
 
     async def ask() -> Result:
@@ -33,6 +37,8 @@ def read_ledger(read: Callable[[LedgerQueries], Awaitable[Result]]) -> Result:
 
 def ready_to_run(*, quiet: bool) -> Settings:
     """The settings, with everything up that a flow run needs; the embedded servers are started where they are down."""
+    from flows.bringing_up import bring_up, stack_of
+
     settings = load_settings()
     if not quiet and any(part.state == "stopped" for part in stack_of(settings).status()):
         console.print("starting the local stack (docmill down ends it)", style="dim")
