@@ -105,7 +105,8 @@ def _everything_runs(stack, addresses, said):
         assert settings["server"]["analytics_enabled"] is False
         assert settings["server"]["ui"]["show_promotional_content"] is False
         assert settings["server"]["concurrency"]["lease_storage"].endswith("filesystem")
-        assert prefect.get(found["prefect"].url + "/dashboard").status_code == 200
+        page = prefect.get(found["prefect"].url + "/dashboard", headers={"Accept": "text/html"})
+        assert page.status_code == 200
 
 
 def _nothing_but_this_machine_is_reached(data_dir):
