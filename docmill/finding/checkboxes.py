@@ -76,8 +76,10 @@ def find_checkboxes(sheet: Sheet) -> FoundBoxes:
         labels, left_sided = _labels(group, words, sheet)
         labels = yes_no_mended(labels)
         question = _question(group, labels, sheet, left_sided)
+        if left_sided and question is None:
+            question, labels = _asked_before(labels)
         for mark, label in zip(group, labels, strict=True):
-            own = question if question is not None and (label is None or question.index != label.index) else None
+            own = question if question is not None and (label is None or question.text != label.text) else None
             checked, confidence = mark.checked, mark.confidence
             if checked and any(w.text[:1] in _EMPTY and _touches(mark.box, w.box) for w in words):
                 checked, confidence = False, 0.65
@@ -85,6 +87,18 @@ def find_checkboxes(sheet: Sheet) -> FoundBoxes:
             used.update(p.index for p in (label, own) if p is not None)
     drawn = _glyph_boxes(sheet, [m.box for m in marks])
     return FoundBoxes((*found, *drawn.boxes), frozenset(used) | drawn.used)
+
+
+def _asked_before(labels: list[Piece | None]) -> tuple[Piece | None, list[Piece | None]]:
+    """The question that runs into the first label of boxes right of theirs: ``Is it filed? Yes [x]  No [ ]``."""
+    first = labels[0]
+    if first is None or " " not in first.text or not _yes_no(labels[1:]):
+        return None, labels
+    cut = first.text.rindex(" ")
+    answer = first.part(cut)
+    if parse_boolean(answer.text) is None:
+        return None, labels
+    return first.part(0, cut), [answer, *labels[1:]]
 
 
 def _touches(mark: Box, word: Box) -> bool:

@@ -206,12 +206,12 @@ class _Finder:
 
     def _can_be_value(self, part: Piece, likeness: float, *, first: bool) -> bool:
         split = self._labels.get(id(part))
-        other = label_likeness(part.text)
-        if (
-            SECTION.match(part.text)
-            or is_numbered(part.text)
-            or (split is not None and (split[1] is None or label_likeness(split[0].text) >= 0.5))
-        ):
+        if SECTION.match(part.text) or is_numbered(part.text):
+            return False
+        if first and CONTINUES.match(part.text) and split is not None and split[1] is None:
+            return True  # the label's second line, which ends in the colon
+        other = label_likeness(part.text if split is None else split[0].text)
+        if split is not None and other >= (0.3 if split[1] is None else 0.5):
             return False
         if other >= LIKELY and other > likeness - 0.2:
             return False

@@ -215,3 +215,41 @@ def test_text_without_structure_gives_text_blocks_and_no_fields(blank) -> None:
     fields, blocks, _ = find_fields(page.read(), GENERIC)
     assert fields == ()
     assert [b.kind for b in blocks] == [BlockKind.TEXT]
+
+
+def test_a_question_that_runs_into_the_labels_left_of_its_boxes(blank) -> None:
+    page = (
+        blank()
+        .text(0.05, 0.1, "14. Have two copies been filed? Yes").mark(0.455, 0.1, True)
+        .text(0.49, 0.1, "No").mark(0.535, 0.1, False)
+    )  # fmt: skip
+    assert boxes(page.read()) == {
+        "14. Have two copies been filed? Yes": True,
+        "14. Have two copies been filed? No": False,
+    }
+
+
+def test_a_form_with_boxes_whose_line_begins_at_the_box(blank) -> None:
+    page = blank().text(0.10, 0.1, "To correct a deficiency in").mark(0.108, 0.1, True)
+    assert boxes(page.read()) == {"To correct a deficiency in": True}
+
+
+def test_an_empty_box_that_was_read_as_one_is_empty_though_its_frame_looks_like_ink(blank) -> None:
+    page = blank().text(0.10, 0.1, "□Monthly").mark(0.106, 0.1, True)
+    (field,) = find_fields(page.read(), GENERIC)[0]
+    assert (field.name, field.value) == ("Monthly", False)
+    assert field.confidence < 0.7
+
+
+def test_yes_and_no_read_with_a_part_of_their_boxes(blank) -> None:
+    page = (
+        blank()
+        .text(0.05, 0.1, "Do you have a cough?").text(0.60, 0.1, "ves").mark(0.605, 0.1, True)
+        .text(0.70, 0.1, "□NO").mark(0.705, 0.1, False)
+    )  # fmt: skip
+    assert boxes(page.read()) == {"Do you have a cough? Yes": True, "Do you have a cough? No": False}
+
+
+def test_a_letter_in_a_word_is_no_box(blank) -> None:
+    page = blank().text(0.10, 0.1, "Phone: 0000000xxxx").mark(0.10 + 0.011 * 15.5, 0.1, True)
+    assert boxes(page.read()) == {}
