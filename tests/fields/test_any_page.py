@@ -12,11 +12,10 @@ TYPES = [load_document_type(name) for name in ("receipt", "invoice", "applicatio
 
 fraction = st.floats(0, 1, width=32)
 boxes = st.builds(Box.clipped, fraction, fraction, fraction, fraction)
-snippets = st.sampled_from(
-    ["Total", "TOTAL:", "Date: 12/03/2018", "12.50", "RM 5.00", "Name", "姓名", "合计", "Yes", "No", "□", "☑ A", "(1)"]
-    + ["5. Date", "Description", "Qty", "Amount", "Bill To:", "_____", "Cash 10.00", "Change", "SDN BHD", ":", "x"]
-    + ["No 5, Jalan Satu,", "(", "Signature"]
-)
+LABELS = ["Total", "TOTAL:", "Name", "姓名", "合计", "Yes", "No", "5. Date", "Bill To:", "Signature", "Change"]
+HEADS = ["Description", "Qty", "Amount", "SDN BHD", "No 5, Jalan Satu,"]
+REST = ["Date: 12/03/2018", "12.50", "RM 5.00", "□", "☑ A", "(1)", "_____", "Cash 10.00", ":", "x", "("]
+snippets = st.sampled_from([*LABELS, *HEADS, *REST])
 texts = st.one_of(snippets, st.lists(snippets, max_size=3).map(" ".join), st.text(max_size=20))
 
 
