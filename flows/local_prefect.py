@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import httpx
@@ -28,7 +29,6 @@ DATABASE = "prefect"
 START_SECONDS = 120.0
 """The first start makes Prefect's tables; on a slow disk that takes a while."""
 WORKER_SECONDS = 60.0
-DEPLOY_SECONDS = 180.0
 STOP_SECONDS = 6.0
 PORT_TRIES = 3
 
@@ -94,7 +94,7 @@ class LocalPrefect:
                 if recorded is not None:
                     rest += session_members(recorded)
             end(rest, grace_seconds=1.0)
-            write_state(self._state_path, {key: value for key, value in state.items() if key == "port"})
+            write_state(self._state_path, {key: state[key] for key in ("port",) if key in state})
 
     def running(self) -> bool:
         """Whether our server answers."""
@@ -126,38 +126,6 @@ class LocalPrefect:
         return PrefectProcesses(
             **{part: each if each is not None and each.alive() else None for part, each in alive.items()}
         )
-
-    def deploy(self, project_dir: Path) -> None:
-        """Register the deployments of ``prefect.yaml``; those that are there are brought up to date.
-
-        Raises:
-            ConfigurationError: Prefect refuses the file; the detail has its last words.
-            ServerNotReady: it took too long.
-        """
-        file = project_dir / "prefect.yaml"
-        if not file.is_file():
-            raise ConfigurationError(f"there is no {file}", remedy="install docmill again")
-        command = [sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(file)]
-        try:
-            answer = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                cwd=project_dir,
-                env=worker_environment(os.environ, self.data_dir, self.url),
-                timeout=DEPLOY_SECONDS,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise ServerNotReady(
-                "registering the deployments took too long", remedy=f"see {self.server_log}"
-            ) from error
-        if answer.returncode != 0:
-            raise ConfigurationError(
-                f"Prefect refused the deployments of {file}",
-                remedy="see the detail, or run: prefect deploy --all",
-                detail={"prefect": (answer.stdout + answer.stderr)[-2000:]},
-            )
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -251,7 +219,5 @@ def _recorded(state: object) -> RecordedProcess | None:
 
 def _heard_since(worker: dict[str, object], started: float) -> bool:
     """Whether a worker's heartbeat is of this start of it: the record of an earlier one may still say ONLINE."""
-    from datetime import datetime
-
     heard = worker.get("last_heartbeat_time")
     return isinstance(heard, str) and datetime.fromisoformat(heard).timestamp() >= started

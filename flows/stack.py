@@ -82,11 +82,10 @@ class Stack:
         self._postgres = EmbeddedPostgres(self.data_dir, binaries=binaries)
         self._objects = EmbeddedObjectStore(self.data_dir, buckets=buckets)
 
-    def up(self, project_dir: Path | None = None, *, say: Callable[[str], None] = lambda _: None) -> StackAddresses:
+    def up(self, *, say: Callable[[str], None] = lambda _: None) -> StackAddresses:
         """Start what is embedded and does not run yet. Two at once start one stack: the second waits for the first.
 
         Args:
-            project_dir: folder of the ``prefect.yaml`` whose deployments are to be registered.
             say: is told what has come up, for people.
 
         Raises:
@@ -94,7 +93,7 @@ class Stack:
         """
         with locked(self.data_dir / "stack.lock"), ThreadPoolExecutor(2) as threads:
             objects = threads.submit(self._start_objects, say)
-            database_url, api_url = self._start_database_and_prefect(project_dir, say)
+            database_url, api_url = self._start_database_and_prefect(say)
             return StackAddresses(database_url, objects.result(), api_url)
 
     def down(self, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -151,9 +150,7 @@ class Stack:
         say(f"object store at {access.url}")
         return access
 
-    def _start_database_and_prefect(
-        self, project_dir: Path | None, say: Callable[[str], None]
-    ) -> tuple[str | None, str | None]:
+    def _start_database_and_prefect(self, say: Callable[[str], None]) -> tuple[str | None, str | None]:
         database_url = None
         if self._embedded["postgres"]:
             database_url = self._postgres.start()
@@ -169,9 +166,6 @@ class Stack:
         prefect = LocalPrefect(self.data_dir, backing, pool=self._pool)
         api_url = prefect.start()
         say(f"Prefect at {prefect.url}")
-        if project_dir is not None:
-            prefect.deploy(project_dir)
-            say("deployments are registered")
         return database_url, api_url
 
     def _status(

@@ -147,8 +147,3 @@ def test_down_where_nothing_ever_was(tmp_path):
     Stack(tmp_path / "nowhere").down()
 
     assert not (tmp_path / "nowhere").exists()
-
-
-def test_a_deployment_file_that_is_missing_is_named(data_dir, tmp_path):
-    with pytest.raises(ConfigurationError, match=r"prefect\.yaml"):
-        LocalPrefect(data_dir).deploy(tmp_path)
