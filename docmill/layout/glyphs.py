@@ -9,13 +9,13 @@ from enum import StrEnum
 
 from docmill.geometry import Box
 
-FRAMES = frozenset("口□☐☑☒▢◻回囗日区図国田图⊠⊡▣")
+FRAMES = frozenset("[]|口□☐☑☒▢◻回囗日区図国田图⊠⊡▣")
 """What a recogniser makes of a square frame, empty or marked."""
 
 TICKS = frozenset("XxVv√✓✔✗✘×☓乂")
 """What it makes of the tick or cross in one."""
 
-LETTERLIKE = frozenset("OoDCcQ0Uu〇○◯●◉⊙LlJI|[](){}")
+LETTERLIKE = frozenset("OoDCcQ0Uu〇○◯●◉⊙LlJI(){}")
 """What it makes of one too, but which is more often what it looks like."""
 
 
