@@ -92,7 +92,10 @@ class EmbeddedPostgres:
         """End it and delete its data for good, wherever it lies."""
         self.stop()
         with locked(self.data_dir / "postgres.lock"):
-            shutil.rmtree(self._cluster().parent, ignore_errors=True)
+            room = self._cluster().parent
+            shutil.rmtree(room, ignore_errors=True)
+            if not room.is_relative_to(self.data_dir):
+                shutil.rmtree(room.parent, ignore_errors=True)
             self._state_path.unlink(missing_ok=True)
 
     def running(self) -> bool:
