@@ -86,7 +86,9 @@ def typed_fields(
     by_field: dict[str, list[LabelMatch]] = {}
     for match in matches:
         by_field.setdefault(match.field, []).append(match)
-    special = _by_role(sheet, specs, reading)
+    heads = {s.name for s in specs if s.role in ("issuer", "issuer_address")}
+    others = {m.label.index for m in matches if m.field not in heads and m.value is None and m.quality >= 0.9}
+    special = _by_role(sheet, specs, reading, others)
     chosen: dict[str, Candidate] = {}
     for spec in specs:
         held = by_field.get(spec.name, [])
@@ -154,12 +156,12 @@ def _by_pattern(sheet: Sheet, spec: FieldSpec) -> Candidate | None:
     return None
 
 
-def _by_role(sheet: Sheet, specs: list[FieldSpec], reading: Reading) -> dict[str, Candidate]:
+def _by_role(sheet: Sheet, specs: list[FieldSpec], reading: Reading, labels: set[int]) -> dict[str, Candidate]:
     """Field name → what position and arithmetic know."""
     found: dict[str, Candidate | None] = {}
     roles = {s.role for s in specs}
     totals = find_totals(sheet, specs, reading.currency) if roles & {"grand_total", "subtotal", "tax"} else {}
-    heading = find_heading(sheet) if roles & {"issuer", "issuer_address"} else None
+    heading = find_heading(sheet, labels) if roles & {"issuer", "issuer_address"} else None
     for spec in specs:
         if spec.role == "issuer" and heading:
             found[spec.name] = heading.issuer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from docmill.finding.candidate import Candidate
@@ -50,7 +51,7 @@ _ADDRESS = re.compile(
     r"km\s*\d+|selangor|johor|kuala|penang|perak|melaka|malaysia|singapore)|\b\d{5}\b|\b\d{4}\s?[A-Z]{2}\b",
     re.IGNORECASE,
 )  # fmt: skip
-_HOUSE = re.compile(r"^\d{1,5}[A-Za-z]?\s+[A-Z][a-z]+(?:\s[A-Z][a-z]+){0,3},?(?:\s\d{4,6}\s.*)?$")
+_HOUSE = re.compile(r"^\d{1,5}[A-Za-z]?\s+[A-Z][a-z][\w']*(?:\s[A-Z][\w']+){0,3},?(?:\s\d{4,6}\s.*)?$")
 _STARTS_NUMBERED = re.compile(r"^\s*(no\.?\s*)?[A-Z]{0,3}-?\d+[A-Z]?(?:[-/&]\w+)*\s*,", re.IGNORECASE)
 _REGISTRATION = re.compile(
     r"\s*[\[(]\s*(?:(?:co\.?|reg\.?|company|roc)[^()\[\]]*|"
@@ -96,16 +97,19 @@ def _is_address(text: str) -> bool:
     return bool(_ADDRESS.search(text) or _STARTS_NUMBERED.match(text) or _HOUSE.match(text))
 
 
-def find_heading(sheet: Sheet) -> Heading:
-    """The name at the head of the page (not a logo's scrap, a registration number or a title) and its address."""
+def find_heading(sheet: Sheet, labels: Collection[int] = ()) -> Heading:
+    """The name at the head of the page (not a logo's scrap, a registration number or a title) and its address.
+
+    ``labels``: indices of lines that are labels of other fields; an address ends before them.
+    """
     lines = _stretches(sheet)
     names = _name_candidates(lines, sheet)
     if not names:
-        return Heading(None, _address(lines, -1, None, sheet))
+        return Heading(None, _address(lines, -1, None, sheet, labels))
     best = max(names, key=lambda at: names[at])
     piece = _name_piece(lines, best)
     issuer = Candidate(piece, min(names[best], 0.95), "heading")
-    return Heading(issuer, _address(lines, best, piece, sheet))
+    return Heading(issuer, _address(lines, best, piece, sheet, labels))
 
 
 def _stretches(sheet: Sheet) -> list[Piece]:
@@ -181,7 +185,9 @@ def _stripped(piece: Piece) -> Piece:
     return piece.part(start, end) if end > start else piece
 
 
-def _address(lines: list[Piece], name_at: int, name: Piece | None, sheet: Sheet) -> Candidate | None:
+def _address(
+    lines: list[Piece], name_at: int, name: Piece | None, sheet: Sheet, labels: Collection[int]
+) -> Candidate | None:
     """The address lines below the name: from the first that looks like one to the first that is something else."""
     below = [
         line
@@ -195,7 +201,8 @@ def _address(lines: list[Piece], name_at: int, name: Piece | None, sheet: Sheet)
         start -= 1
     held = [below[start]]
     for line in below[start + 1 :]:
-        if line.box.y0 - held[-1].box.y1 > 1.6 * sheet.line_height or len(held) >= 7:
+        far = line.box.y0 - held[-1].box.y1 > 1.6 * sheet.line_height
+        if far or len(held) >= 7 or line.index in labels:
             break
         if _is_registration(line.text):
             continue

@@ -227,11 +227,27 @@ def _by_column(row: Sequence[Piece], named: dict[str, Piece], numeric: list[str]
     """The pieces of a row shared out to the columns; a piece of several numbers is cut at its words."""
     shared: dict[str, list[Piece]] = {}
     for piece in (part for p in row for part in _cells_in(p)):
-        is_number = bool(re.fullmatch(r"[-(]?\W{0,3}(RM|[$€£¥])?\s?[\d.,]+\)?-?\s?[A-Za-z%*]{0,3}", piece.text))
-        best = max(named, key=lambda name: _fits(piece, named[name], is_number == (name in numeric)))
-        if _fits(piece, named[best], is_number == (best in numeric)) > -0.2:
-            shared.setdefault(best, []).append(piece)
+        parts = _number_and_unit(piece)
+        heads = [_head_of(part, named, numeric) for part in parts]
+        if len(parts) == 2 and (heads[0] == heads[1] or None in heads):
+            parts, heads = [piece], [_head_of(piece, named, numeric)]
+        for part, head in zip(parts, heads, strict=True):
+            if head is not None:
+                shared.setdefault(head, []).append(part)
     return shared
+
+
+def _head_of(piece: Piece, named: dict[str, Piece], numeric: list[str]) -> str | None:
+    """The column that a piece stands under; None where it is too far from all."""
+    is_number = bool(re.fullmatch(r"[-(]?\W{0,3}(RM|[$€£¥])?\s?[\d.,]+\)?-?\s?[A-Za-z%*]{0,3}", piece.text))
+    best = max(named, key=lambda name: _fits(piece, named[name], is_number == (name in numeric)))
+    return best if _fits(piece, named[best], is_number == (best in numeric)) > -0.2 else None
+
+
+def _number_and_unit(piece: Piece) -> list[Piece]:
+    """``10 pcs`` as two pieces: it may stand under two heads."""
+    match = re.fullmatch(r"(\d+(?:[.,]\d+)?)\s([^\W\d]+\.?)", piece.text)
+    return [piece.part(0, match.end(1)), piece.part(match.start(2))] if match else [piece]
 
 
 def _cells_in(piece: Piece) -> list[Piece]:

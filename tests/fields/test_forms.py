@@ -332,3 +332,14 @@ def test_a_tilted_page_keeps_its_rows(blank) -> None:
     assert {n: f.value for n, f in found(tilted, INVOICE).items()} == {
         n: f.value for n, f in found(page, INVOICE).items()
     }
+
+
+def test_a_quantity_and_its_unit_read_as_one_stand_under_two_heads(blank) -> None:
+    page = (
+        blank()
+        .row(0.25, (0.05, "Description"), (0.45, "Qty"), (0.50, "Unit"), (0.85, "Amount"))
+        .row(0.27, (0.05, "Gel pens"), (0.46, "10 pcs"), (0.86, "23.26"))
+        .row(0.33, (0.60, "Total"), (0.86, "23.26"))
+    )
+    cells = {f.name: f.value for f in find_fields(page.read(), INVOICE)[0] if f.row is not None}
+    assert (cells["items.quantity"], cells["items.unit"]) == (Decimal(10), "pcs")
