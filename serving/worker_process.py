@@ -75,7 +75,7 @@ class WorkerProcess:
                 ours.close()
                 raise WorkerCrashed(f"a worker process cannot be started: {error.strerror}") from error
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=ours)
+            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=1 << 22)
         except BaseException:  # cancelled in between
             ours.close()
             process.kill()
