@@ -2,7 +2,7 @@
 
     python benchmarks/fields.py DATASET CACHE --type receipt|generic|... [--verbose]
 
-DATASET: a folder with truth.jsonl (the format that docmill/truth.py describes). CACHE: a folder with a pickled PageText for each page,
+DATASET: a folder with truth.jsonl (see docmill/truth.py). CACHE: a folder with a pickled PageText for each page,
 FILENAME.pN.pickle, so that rules are measured without reading the pages again. Writes JSON to standard output.
 
 Typed fields: exact after normalisation for dates and amounts, else ANLS (1 - normalised Levenshtein distance, 0 below
