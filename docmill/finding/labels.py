@@ -140,7 +140,7 @@ def find_labels(sheet: Sheet, fields: Sequence[FieldSpec]) -> list[LabelMatch]:
             part = piece.part(start, end)
             matches = list(_of_piece(part, fields))
             best = max(map(_rank, matches), default=None)
-            # one word may be the label of two fields (``VAT 18.13``, ``VAT NL8104``): the value decides
+            # one word may be the label of two fields (``VAT 18.13``, ``VAT XV6139``): the value decides
             found.extend({m.field: m for m in matches if _rank(m) == best}.values())
     return found
 

@@ -86,7 +86,7 @@ class _Finder:
                 self._pair(part, label, below, 0.75, "below")
 
     def phrases(self) -> None:
-        """Well-known labels that their value follows without a colon (``Sold To Any Residences``)."""
+        """Well-known labels that their value follows without a colon (``Sold To Willowham Works``)."""
         for part in self._parts:
             if self._is_taken(part) or id(part) in self._labels:
                 continue

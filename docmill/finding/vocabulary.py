@@ -67,7 +67,7 @@ def is_numbered(text: str) -> bool:
 
 
 def phrase_end(text: str) -> int:
-    """Where a known label ends that a value follows without a colon (``Sold To Anyone``); 0 where there is none."""
+    """Where a known label ends that a value follows without a colon (``Sold To Willowham``); 0 where there is none."""
     match = _PHRASES.match(text)
     if match is None or match.end() >= len(text) or text[match.end()] not in " #":
         return 0

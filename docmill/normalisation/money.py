@@ -95,8 +95,8 @@ def find_amounts(text: str, *, default_currency: str | None = None) -> list[Foun
 def parse_money(text: str, *, default_currency: str | None = None) -> Money | None:
     """The amount that the whole text is, with or without a currency.
 
-    ``RM 13.10``, ``$620.00``, ``1.234,56 €``, ``¥5999.00``, ``USD (12.00)``, ``12.00-``, ``5.90SR`` (a tax code
-    behind it is left out), ``壹佰圆整``.
+    ``RM 13.10``, ``$620.00``, ``1.234,56 €``, ``¥4888.00``, ``USD (12.00)``, ``12.00-``, ``5.90SR`` (a tax code
+    behind it is left out), ``陆仟零贰拾柒圆柒角肆分``.
 
     Returns:
         None where it is not one amount.

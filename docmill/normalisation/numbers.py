@@ -95,7 +95,7 @@ def _decimal_mark(digits: str, thousands_dot: bool) -> str:
 
 
 def parse_chinese_number(text: str) -> Decimal | None:
-    """A number in Chinese numerals, plain or financial: ``壹佰圆整`` is 100.00."""
+    """A number in Chinese numerals, plain or financial: ``陆仟零贰拾柒圆柒角肆分`` is 6027.74."""
     folded = "".join(text.split())
     if not _CHINESE_AMOUNT.match(folded) or not any(c in _CHINESE_DIGITS or c in "十拾" for c in folded):
         return None

@@ -10,28 +10,28 @@ from docmill.normalisation.dates import find_dates, month_number, parse_date
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("2010年11月18日", date(2010, 11, 18)),
-        ("２０１０年１１月１８日", date(2010, 11, 18)),
-        ("二〇一〇年十一月十八日", date(2010, 11, 18)),
-        ("22nd March 1991", date(1991, 3, 22)),
-        ("this 22nd day of March, 1991", date(1991, 3, 22)),
+        ("2013年10月26日", date(2013, 10, 26)),
+        ("２０１３年１０月２６日", date(2013, 10, 26)),
+        ("二〇一三年十月二十六日", date(2013, 10, 26)),
+        ("23rd March 1994", date(1994, 3, 23)),
+        ("this 23rd day of March, 1994", date(1994, 3, 23)),
         ("25 DEC 2018", date(2018, 12, 25)),
         ("25DEC2018", date(2018, 12, 25)),
-        ("24-Mar-2018 03:44:22 PM", date(2018, 3, 24)),
-        ("March 16, 1994", date(1994, 3, 16)),
+        ("21-Feb-2019 04:35:12 PM", date(2019, 2, 21)),
+        ("March 21, 1996", date(1996, 3, 21)),
         ("Dec 31 2017", date(2017, 12, 31)),
-        ("29 maart 2014", date(2014, 3, 29)),
+        ("17 maart 2015", date(2015, 3, 17)),
         ("3 août 2021", date(2021, 8, 3)),
         ("17 Ogos 2019", date(2019, 8, 17)),
         ("2018-03-11", date(2018, 3, 11)),
         ("2018/3/1", date(2018, 3, 1)),
         ("11.03.18", date(2018, 3, 11)),
         ("20180311", date(2018, 3, 11)),
-        (": 17/06/2018 7:36:12 PM", date(2018, 6, 17)),
-        ("09/05/20181:12:43 PM", date(2018, 5, 9)),
+        (": 27/05/2019 8:21:43 PM", date(2019, 5, 27)),
+        ("08/04/20192:31:05 PM", date(2019, 4, 8)),
         ("O1/l2/2O18", date(2018, 12, 1)),
         ("25 0ct 2018", date(2018, 10, 25)),
-        ("7/29/92", date(1992, 7, 29)),
+        ("6/17/91", date(1991, 6, 17)),
     ],
 )
 def test_reads(text: str, expected: date) -> None:
@@ -43,7 +43,7 @@ def test_reads(text: str, expected: date) -> None:
     [
         "",
         "hello",
-        "03-89433143",
+        "03-77120456",
         "123-45-6789",
         "1.50 1.50",
         "31/02/2018",
@@ -72,9 +72,9 @@ def test_certainty_says_how_it_was_told() -> None:
 
 
 def test_two_dates_keep_their_places() -> None:
-    text = "flight 3/2/2020 - 3/8/2020"
+    text = "flight 5/6/2021 - 5/9/2021"
     first, second = find_dates(text, order="MDY")
-    assert (text[first.start : first.end], text[second.start : second.end]) == ("3/2/2020", "3/8/2020")
+    assert (text[first.start : first.end], text[second.start : second.end]) == ("5/6/2021", "5/9/2021")
 
 
 def test_a_month_is_not_any_word() -> None:

@@ -14,31 +14,31 @@ from docmill.normalisation.numbers import parse_chinese_number, parse_number
         ("1,234.56", "1234.56", None),
         ("1.234,56", "1234.56", None),
         ("1 234,56 €", "1234.56", "EUR"),
-        ("€ 4.904,94", "4904.94", "EUR"),
+        ("€ 3.817,26", "3817.26", "EUR"),
         ("1'234.50 CHF", "1234.50", "CHF"),
         ("RM 13.10", "13.10", "MYR"),
         ("RM1,234", "1234", "MYR"),
         ("$620.00", "620.00", "USD"),
-        ("￥5999.00", "5999.00", "CNY"),
-        ("Rs. 1939", "1939", "INR"),
+        ("￥4888.00", "4888.00", "CNY"),
+        ("Rs. 2746", "2746", "INR"),
         ("(12.00)", "-12.00", None),
-        ("($93.00)", "-93.00", "USD"),
+        ("($84.00)", "-84.00", "USD"),
         ("12.00-", "-12.00", None),
         ("-0.01", "-0.01", None),
         (".10", "0.10", None),
         ("5.90SR", "5.90", None),
-        ("RM4.40 s", "4.40", "MYR"),
+        ("RM3.70 s", "3.70", "MYR"),
         ("12. 50", "12.50", None),
         ("l2.O0", "12.00", None),
         ("52-00", "52.00", None),
-        ("壹佰圆整", "100.00", "CNY"),
+        ("陆仟零贰拾柒圆柒角肆分", "6027.74", "CNY"),
     ],
 )
 def test_reads(text: str, amount: str, currency: str | None) -> None:
     assert parse_money(text) == Money(Decimal(amount), currency)
 
 
-@pytest.mark.parametrize("text", ["", "abc", "03-89433143", "12/05/2018", "1.2.3.4", "SR"])
+@pytest.mark.parametrize("text", ["", "abc", "03-77120456", "12/05/2018", "1.2.3.4", "SR"])
 def test_no_amount_where_there_is_none(text: str) -> None:
     assert parse_money(text) is None
 
