@@ -12,6 +12,9 @@ from docmill.extraction import Field, FieldKind, FieldValue
 from docmill.ledger import FinishedPage
 from docmill.normalisation.text import comparison_form
 
+UNLABELLED = ("guessed", "computed")
+"""Notes of values that no label names, the least trusted first."""
+
 AGREEMENT_BONUS = 0.1
 """What a second page with the same value adds to a value's support."""
 
@@ -76,6 +79,9 @@ def merge_pages(pages: Sequence[FinishedPage], document_type: DocumentType) -> t
 
 def _merged(found: list[tuple[int, Field]]) -> dict[str, Any]:
     """The best-supported value first, the others as its conflicts."""
+    for note in UNLABELLED:
+        # what size, place or arithmetic gave neither beats nor contradicts what is labelled on another page
+        found = [f for f in found if note not in f[1].notes] or found
     groups: dict[str, list[tuple[int, Field]]] = {}
     for number, field in found:
         groups.setdefault(_same(field), []).append((number, field))

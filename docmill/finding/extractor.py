@@ -23,8 +23,11 @@ from docmill.finding.tables import FoundTable
 from docmill.finding.totals import find_totals
 from docmill.normalisation.money import currency_of
 
-VERSION = "1"
+VERSION = "2"
 """Part of the OCR engine's fingerprint: raise it with every change of the rules that changes answers."""
+
+_LOOSE = ("caption", "below", "cell_below")
+"""Rules that take a text because it stands near a label: another label may stand nearer."""
 
 _ROW_KINDS = {
     "cash": "cash",
@@ -96,10 +99,27 @@ def typed_fields(
         candidate = candidate or _address_in_block(sheet, spec, by_field, labels) or _by_pattern(sheet, spec)
         if candidate is not None:
             chosen[spec.name] = candidate
+    _each_once(specs, chosen)
     _choose_document_date(sheet, specs, chosen, reading)
     _currency_of_total(specs, chosen)
     fields = [build_field(s, chosen[s.name], document_type, reading) for s in specs if s.name in chosen]
     return _checked_together(fields, specs, document_type)
+
+
+def _each_once(specs: list[FieldSpec], chosen: dict[str, Candidate]) -> None:
+    """A text that two fields took belongs to the one whose label it stands nearest to; dates and amounts may be both."""
+    for spec in specs:
+        own = chosen.get(spec.name)
+        if own is None or own.label is None or own.rule not in _LOOSE:
+            continue
+        for other in specs:
+            held = chosen.get(other.name)
+            if other is spec or held is None or held.rule in ("heading", "below_heading"):
+                continue
+            shared = own.piece.place.intersection(held.piece.place)
+            if shared > 0.5 * own.piece.place.area and held.quality > own.quality:
+                del chosen[spec.name]
+                break
 
 
 def _choose_document_date(sheet: Sheet, specs: list[FieldSpec], chosen: dict[str, Candidate], reading: Reading) -> None:

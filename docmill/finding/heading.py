@@ -60,6 +60,12 @@ _REGISTRATION = re.compile(
     re.IGNORECASE,
 )
 _FORMER = re.compile(r"formerly|known as|licensee|owned by|trading as|operated by", re.IGNORECASE)
+_RUNNING = re.compile(
+    r"[\s,;–-]+(?:(?:tax\s*)?invoice|receipt|statement|order|contract|page)\b.*(?:continued|cont'?d|page|\d{3}).*$|"
+    r"[\s,;(–-]+(?:continued|cont'?d|page\s*\d+)\b.*$",
+    re.IGNORECASE,
+)
+"""What a running head prints behind the name: the document's number, ``continued``, the page."""
 _PHONE = re.compile(r"^[+()\d\s\-/.]{7,}$")
 
 
@@ -163,6 +169,9 @@ def _name_score(line: Piece, at: int, sheet: Sheet, *, first: bool, strong: bool
 def _name_piece(lines: list[Piece], at: int) -> Piece:
     """The name's line, joined with the next where a name runs on, without registration numbers."""
     piece = lines[at]
+    running = _RUNNING.search(piece.text)
+    if running and running.start() >= 3:
+        piece = piece.part(0, running.start())
     cut = _REGISTRATION.search(piece.text)
     if cut and cut.start() >= 3:
         piece = piece.part(0, cut.start())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -62,11 +62,11 @@ def without_numbering(text: str) -> int:
     return match.end() if match and match.end() < len(text) else 0
 
 
-def _prefix_end(text: str, form: str) -> int | None:
+def _prefix_end(text: str, form: str, form_of: Callable[[str], str] = comparison_form) -> int | None:
     """The position in ``text`` behind a prefix whose comparison form is ``form``, at a word's end."""
     compared = ""
     for position, char in enumerate(text):
-        compared += comparison_form(char)
+        compared += form_of(char)
         if compared == form:
             rest = text[position + 1 : position + 2]
             if rest == "_":
@@ -113,6 +113,12 @@ def _matches_in(piece: Piece, start: int, spec: FieldSpec) -> tuple[float, int, 
                 found = 0.85 * ratio / 100, len(form) - 1, start + (colon or len(text))
             elif head_like == like:
                 found = 0.6, len(form) - 1, start + (colon or len(text))
+            elif (
+                len(form) >= 7
+                and (end := _prefix_end(text, like, lookalike_form)) is not None
+                and not _runs_on(text, end, colon)
+            ):
+                found = 0.8, len(form) - 1, start + end
         elif has_wide(form) and len(form) >= 4 and fuzz.ratio(head_form, form) >= 75:
             found = 0.75, len(form) - 1, start + (colon or len(text))
         if found and (best is None or (found[0] >= 0.9, found[1], found[0]) > (best[0] >= 0.9, best[1], best[0])):
@@ -159,6 +165,9 @@ def _segments(text: str) -> list[tuple[int, int]]:
         before = text[starts[-1] : match.start()]
         if label_end(before) and len(before) > label_end(before) + 2:
             starts.append(match.end())
+    # ``9 items. Served by Ann``: a sentence's end parts two texts
+    starts.extend(m.end() for m in re.finditer(r"(?<=[a-z]{3})[.;|]\s+(?=[A-Z][a-z])", text) if m.end() < 40)
+    starts = sorted(set(starts))
     return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 

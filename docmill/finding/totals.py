@@ -15,6 +15,7 @@ from docmill.normalisation.text import comparison_form, lookalike_form
 
 _SUMMARY = re.compile(r"(gst|sst|vat|tax|btw|mwst)(summary|analysis|code|detail|breakdown|rate$)|ratecode|税率汇总")
 _KINDS = (
+    ("carried", r"carried|brought(fwd|for)|carry(fwd|for)|^[cb]/?f(wd)?$|übertrag|surlapage|sofar|承前|转下页"),
     ("change", r"change|^chg|找零|找续|找赎|wechsel|rückgeld|wisselgeld"),
     (
         "quantity",
@@ -287,6 +288,26 @@ def _expected(rows: list[AmountRow]) -> dict[Decimal, float]:
     return expected
 
 
+_GOES_ON = re.compile(
+    r"\bcontinued\s+(?:on|over)|\(continued\)|\bcont(?:inue)?'?d\.?$|\bcontinued\.{0,3}$|\b(?:carried|brought)\s+(?:forward|over)|"
+    r"\bc/f\b|\bb/f\b|\bp\.?t\.?o\.?$|see\s+next\s+page|over\s?leaf|续下页|转下页",
+    re.IGNORECASE,
+)
+_PAGE_OF = re.compile(r"\b(?:page|pag|seite|pagina|p\.)?\s*(\d{1,3})\s*(?:of|/|von|van|de)\s*(\d{1,3})$", re.IGNORECASE)
+
+
+def goes_on(sheet: Sheet) -> bool:
+    """Whether the page says that its document goes on behind it (or came before it): nothing is guessed there."""
+    for piece in sheet.pieces:
+        if _GOES_ON.search(piece.text):
+            return True
+        page = _PAGE_OF.search(piece.text)
+        named = page is not None and re.search(r"page|pag|seite|\bof\b|\bvon\b", piece.text, re.IGNORECASE)
+        if page is not None and named and int(page[1]) < int(page[2]):
+            return True
+    return False
+
+
 def _has_decimals(amount: Decimal) -> bool:
     exponent = amount.as_tuple().exponent
     return isinstance(exponent, int) and exponent < 0
@@ -298,6 +319,8 @@ def _unlabelled(rows: list[AmountRow], expected: dict[Decimal, float], sheet: Sh
         printed = [r for r in rows if abs(r.amount) == value]
         if printed:
             return Candidate(printed[-1].piece, 0.6, "arithmetic", None, ("computed",))
+    if goes_on(sheet):
+        return None
     payment = next((r.position for r in rows if r.kind in ("cash", "change")), len(sheet.rows))
     open_rows = [
         r
