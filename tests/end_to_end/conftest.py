@@ -96,8 +96,6 @@ def receipts(tmp_path: Path) -> Callable[..., Path]:
     def make(count: int, seed: int) -> Path:
         folder = tmp_path / f"receipts-{seed}"
         write_set(folder, kinds=[Kind.RECEIPT], count=count, seed=seed * 1000, form=Format.JPEG)
-        (folder / "truth.jsonl").unlink()
-        (folder / "words.jsonl").unlink()
-        return folder
+        return folder / "images"
 
     return make

@@ -6,6 +6,9 @@ import json
 import pytest
 
 from docmill.settings import load_settings
+from docmill.synthesis.__main__ import write_set
+from docmill.synthesis.documents import Kind
+from docmill.synthesis.files import Format
 from flows.resources import s3_store
 
 pytestmark = pytest.mark.services
@@ -65,10 +68,9 @@ def test_bucket_to_rows_through_a_worker(docmill, upload, receipts):
 
     # another version of one object, and one more: only these
     more = receipts(2, 12)
-    names = sorted(path.name for path in folder.glob("*.jpg"))
-    (more / "new.jpg").write_bytes(next(more.glob("*.jpg")).read_bytes())
-    for path in [p for p in more.glob("*.jpg") if p.name != "new.jpg"]:
-        path.rename(more / names[1]) if not (more / names[1]).exists() else path.unlink()
+    one, other = sorted(more.iterdir())
+    one.rename(more / sorted(path.name for path in folder.glob("*.jpg"))[1])
+    other.rename(more / "new.jpg")
     upload(more, "first")
     third = docmill.json("ingest", source, "--type", "receipt", "--max-failure-rate", "0.5")
     assert third["counts"]["documents_total"] == 2 and third["counts"]["documents_unchanged"] == 4
@@ -107,13 +109,8 @@ def test_in_this_process(docmill, receipts):
 
 
 def test_a_document_of_many_pages_is_merged(docmill, tmp_path):
-    from docmill.synthesis.__main__ import write_set
-    from docmill.synthesis.documents import Kind
-    from docmill.synthesis.files import Format
-
-    folder = tmp_path / "invoices"
-    write_set(folder, kinds=[Kind.INVOICE], count=1, seed=5, form=Format.PDF, pages=2)
-    [path] = folder.glob("*.pdf")
+    write_set(tmp_path, kinds=[Kind.INVOICE], count=1, seed=5, form=Format.PDF, pages=2)
+    [path] = (tmp_path / "images").glob("*.pdf")
     docmill.json("ingest", str(path), "-t", "invoice")
     found = docmill.json("show", path.name)
     assert found["document"]["status"] == "done" and found["document"]["page_count"] == 2
