@@ -107,7 +107,7 @@ def typed_fields(
 
 
 def _each_once(specs: list[FieldSpec], chosen: dict[str, Candidate]) -> None:
-    """A text that two fields took belongs to the one whose label it stands nearest to; dates and amounts may be both."""
+    """A text that two fields took belongs to the one whose label it stands nearest to."""
     for spec in specs:
         own = chosen.get(spec.name)
         if own is None or own.label is None or own.rule not in _LOOSE:

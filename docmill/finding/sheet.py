@@ -231,7 +231,7 @@ def rows_of(pieces: Iterable[Piece]) -> list[list[Piece]]:
         best, best_share = None, 0.4
         for row in rows[-6:]:
             nearest = min(row, key=lambda p: _gap(p.box, piece.box))
-            if any(p.box.horizontal_overlap(piece.box) > 0.3 for p in row):
+            if any(_stacked(p.box, piece.box) for p in row):
                 continue
             share = nearest.box.vertical_overlap(piece.box)
             if share > best_share:
@@ -242,6 +242,12 @@ def rows_of(pieces: Iterable[Piece]) -> list[list[Piece]]:
             best.append(piece)
     rows.sort(key=lambda row: sum(p.box.center[1] for p in row) / len(row))
     return [sorted(row, key=lambda p: p.box.x0) for row in rows]
+
+
+def _stacked(a: Box, b: Box) -> bool:
+    """Whether one stands over the other; boxes of neighbours on one line may overlap a little."""
+    across = a.horizontal_overlap(b)
+    return across > 0.75 or (across > 0.3 and a.vertical_overlap(b) < 0.6)
 
 
 def _gap(a: Box, b: Box) -> float:

@@ -27,7 +27,7 @@ _KINDS = (
     ("saving", r"disc|saving|saved|voucher|rebate|折扣|优惠|korting|rabatt|rebaja"),
     (
         "subtotal",
-        r"su[bg]tot|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto(?!tal)|taxable|zwischensumme|subtota"
+        r"su[bg]tot|netamount|untaxed|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto(?!tal)|taxable|zwischensumme|subtota"
         r"|小计|不含税|合计金额|totalht",
     ),
     (
