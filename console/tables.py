@@ -16,8 +16,8 @@ def value_of(field: Row) -> Any:
 
 
 def single_fields(fields: list[Row]) -> list[Row]:
-    """Those that stand in no table, with their ``value``."""
-    return [{**field, "value": value_of(field)} for field in fields if field["row"] is None]
+    """Those that stand in no table and that no other page contradicts with better support, with their ``value``."""
+    return [{**field, "value": value_of(field)} for field in fields if field["row"] is None and field["chosen"]]
 
 
 def cells_of(fields: list[Row]) -> dict[str, tuple[list[str], list[Row]]]:

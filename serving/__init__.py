@@ -1,0 +1,1 @@
+"""Engines, and the processes that they run in."""

@@ -64,7 +64,8 @@ WHERE document_id BETWEEN :low AND :high OR reading_id BETWEEN :low AND :high {_
 
 _FIELDS = """
 SELECT f.id AS field_id, p.id AS page_id, f.page_no, f.position, f.name, f.kind, f.row, f.value_text, f.value_number,
-    f.value_date, f.value_boolean, f.currency, f.raw, f.confidence, f.needs_review, f.notes, f.x0, f.y0, f.x1, f.y1
+    f.value_date, f.value_boolean, f.currency, f.raw, f.confidence, f.chosen, f.needs_review,
+    f.notes, f.x0, f.y0, f.x1, f.y1
 FROM pages p JOIN fields f ON f.extraction_id = p.extraction_id
 WHERE p.reading_id = :reading AND (CAST(:page AS integer) IS NULL OR p.page_no = :page)
 ORDER BY f.page_no, f.position

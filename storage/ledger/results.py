@@ -41,6 +41,16 @@ UPDATE readings SET status = :status, result = :result, confidence = :confidence
 WHERE id = :reading
 """).bindparams(bindparam("result", type_=JSONB))
 
+# Where several pages give a field, the result says which of them stands for the document.
+_CHOSEN = text("""
+UPDATE fields
+SET chosen = (fields.page_no = CAST(best.value ->> 'page' AS integer) AND fields.raw = best.value ->> 'raw')
+FROM pages p, readings r,
+    jsonb_each(CASE jsonb_typeof(r.result -> 'fields') WHEN 'object' THEN r.result -> 'fields' ELSE '{}' END) best
+WHERE r.id = :reading AND p.reading_id = r.id AND fields.extraction_id = p.extraction_id AND fields.row IS NULL
+    AND fields.name = best.key AND jsonb_typeof(best.value) = 'object'
+""")
+
 # The scan was replaced by a better one under the same name, or read again with a changed prompt: what failed before is
 # nobody's concern any more.
 _SUPERSEDED = text("""
@@ -97,4 +107,5 @@ async def record_result(
         },
     )
     if pages.done:
+        await connection.execute(_CHOSEN, {"reading": reading_id})
         await connection.execute(_SUPERSEDED, {"reading": reading_id})

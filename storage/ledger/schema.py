@@ -238,6 +238,7 @@ fields = Table(
     Column("y0", REAL),
     Column("x1", REAL),
     Column("y1", REAL),
+    _must("chosen", Boolean, "true"),
     _must("needs_review", Boolean, "false"),
     _must("notes", ARRAY(Text), "'{}'"),
     _one_of("kind", FieldKind),

@@ -149,3 +149,14 @@ async def test_a_shorter_document_on_reading_again_loses_the_surplus_pages(ledge
     await samples.merge(ledger, batch_id)
     assert db.value("SELECT status FROM v_documents") == "done"
     assert db.value("SELECT count(*) FROM v_failures") == 0
+
+
+async def test_of_several_pages_the_result_says_which_value_stands_for_the_document(ledger, samples, db) -> None:
+    batch_id = await samples.batch(ledger, [samples.ref()])
+    await samples.open_all(ledger, batch_id, pages=2)
+    await outcomes(ledger, samples, batch_id, [True, True])
+    name, raw = db.rows("SELECT DISTINCT name, raw FROM fields WHERE row IS NULL ORDER BY name")[0].values()
+    (reading_id,) = await ledger.unmerged(batch_id)
+    await ledger.record_result(reading_id, {"fields": {name: {"page": 2, "raw": raw}}}, 0.9)
+    chosen = db.rows(f"SELECT page_no, chosen FROM v_fields WHERE name = '{name}' ORDER BY page_no")
+    assert chosen == [{"page_no": 1, "chosen": False}, {"page_no": 2, "chosen": True}]

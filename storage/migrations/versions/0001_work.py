@@ -191,6 +191,7 @@ CREATE TABLE fields (
     y0 real,
     x1 real,
     y1 real,
+    chosen boolean NOT NULL DEFAULT true,
     needs_review boolean NOT NULL DEFAULT false,
     notes text[] DEFAULT '{}' NOT NULL,
     PRIMARY KEY (id),

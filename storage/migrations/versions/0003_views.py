@@ -56,7 +56,7 @@ FIELDS = """
 CREATE VIEW v_fields AS
 SELECT f.id AS field_id, v.document_id, v.reading_id, p.id AS page_id, p.batch_id, v.bucket, v.key, v.document_type,
     v.engine, f.page_no, f.position, f.name, f.kind, f.row, f.value_text, f.value_number, f.value_date,
-    f.value_boolean, f.currency, f.raw, f.confidence, f.needs_review, f.notes, f.x0, f.y0, f.x1, f.y1,
+    f.value_boolean, f.currency, f.raw, f.confidence, f.chosen, f.needs_review, f.notes, f.x0, f.y0, f.x1, f.y1,
     CASE WHEN f.x0 IS NOT NULL THEN ARRAY[f.x0, f.y0, f.x1, f.y1] END AS box, p.finished_at AS read_at
 FROM fields f
 JOIN pages p ON p.extraction_id = f.extraction_id
@@ -160,6 +160,7 @@ COLUMNS = {
     "box": "x0, y0, x1, y1 as an array; null where no ink supports the value.",
     "bucket": "Bucket, or folder, that the object lies in.",
     "category": "Whose trouble: document, page, engine, objects, database, configuration, internal.",
+    "chosen": "False where another page of the document gives a better supported value of the same name.",
     "code": "Error code; null for a success.",
     "confidence": "0 to 1.",
     "created_at": "When the row was made.",
