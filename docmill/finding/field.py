@@ -22,6 +22,9 @@ from docmill.normalisation.text import collapse, comparison_form
 FAILED_FACTOR = 0.6
 """What a failed validator leaves of the confidence."""
 
+CUT_CERTAINTY = 0.6
+"""Of a value that matches its pattern only without the word before it."""
+
 _NOT = {
     FieldKind.DATE: "not_a_date",
     FieldKind.MONEY: "not_an_amount",
@@ -67,7 +70,15 @@ def normalise(spec: FieldSpec, raw: str, reading: Reading) -> Normalised:
         return Normalised(_option(spec.options, text))
     if spec.name == "currency":
         return Normalised(currency_of(text) or text or None)
-    return Normalised(_by_pattern(spec.validators.pattern, text) or None)
+    value = _by_pattern(spec.validators.pattern, text)
+    return Normalised(value or None, certainty=CUT_CERTAINTY if _cut_from_a_word(text, value) else 1.0)
+
+
+def _cut_from_a_word(text: str, value: str) -> bool:
+    """Whether a value was cut out behind something that may be its own beginning (``orla.fe n@example.com``)."""
+    at = text.find(value)
+    before = text[:at].split()[-1:] if value and at > 0 else []
+    return "@" in value and bool(before) and bool(re.fullmatch(r"[a-z0-9][\w.-]*", before[0]))
 
 
 def _money(text: str, currency: str | None) -> Normalised:

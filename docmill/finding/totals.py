@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from docmill.document_types import FieldSpec
 from docmill.finding.candidate import Candidate
+from docmill.finding.continuation import goes_on
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.normalisation.money import FoundAmount, find_amounts, parse_money
 from docmill.normalisation.text import comparison_form, lookalike_form
@@ -40,11 +41,11 @@ _KINDS = (
     (
         "total",
         r"total|totai|tota1|amountdue|amtdue|balancedue|totaldue|payable|nett|grandt|^due$|^topay|totaal|tebetalen"
-        r"|gesamtbetrag|gesamtsumme|summe$|合计|总计|总额|总金额|应付|实付|应收|消费金额",
+        r"|gesamtbetrag|gesamtsumme|summe(eur|chf|$)|合计|总计|总额|总金额|应付|实付|应收|消费金额",
     ),
     (
         "cash",
-        r"cash(?!ier)|tender|visa|master|amex|card|paid|payment|received|现金|实收|微信|支付宝|debit|credit|maestro|nets$",
+        r"cash(?!ier)|^bar(zahlung|geld)?$|^gegeben|eftpos|tender|visa|master|amex|card|paid|payment|received|现金|实收|微信|支付宝|debit|credit|maestro|nets$",
     ),
 )
 """What a row's amount is, by its label's comparison form; the first that fits decides."""
@@ -286,26 +287,6 @@ def _expected(rows: list[AmountRow]) -> dict[Decimal, float]:
                 if any(abs(other - (total + signed)) == 0 for other in by_kind["total"]):
                     expect(total + amount, 0.2)
     return expected
-
-
-_GOES_ON = re.compile(
-    r"\bcontinued\s+(?:on|over)|\(continued\)|\bcont(?:inue)?'?d\.?$|\bcontinued\.{0,3}$|\b(?:carried|brought)\s+(?:forward|over)|"
-    r"\bc/f\b|\bb/f\b|\bp\.?t\.?o\.?$|see\s+next\s+page|over\s?leaf|续下页|转下页",
-    re.IGNORECASE,
-)
-_PAGE_OF = re.compile(r"\b(?:page|pag|seite|pagina|p\.)?\s*(\d{1,3})\s*(?:of|/|von|van|de)\s*(\d{1,3})$", re.IGNORECASE)
-
-
-def goes_on(sheet: Sheet) -> bool:
-    """Whether the page says that its document goes on behind it (or came before it): nothing is guessed there."""
-    for piece in sheet.pieces:
-        if _GOES_ON.search(piece.text):
-            return True
-        page = _PAGE_OF.search(piece.text)
-        named = page is not None and re.search(r"page|pag|seite|\bof\b|\bvon\b", piece.text, re.IGNORECASE)
-        if page is not None and named and int(page[1]) < int(page[2]):
-            return True
-    return False
 
 
 def _has_decimals(amount: Decimal) -> bool:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -97,3 +98,16 @@ def test_the_result_is_json_and_keeps_text_by_page() -> None:
     assert again["fields"]["date"]["value"] == "2025-02-11"
     assert again["text"] == {"1": "one", "2": "two"}
     assert again["fields"]["date"]["box"] == [0.1, 0.1, 0.2, 0.12]
+
+
+def test_a_guess_neither_beats_nor_contradicts_a_labelled_value() -> None:
+    guess = replace(field("total", Decimal("4188.80"), 0.95, kind=FieldKind.MONEY), notes=("guessed",))
+    labelled = field("total", Decimal("18546.13"), 0.6, kind=FieldKind.MONEY)
+    result, _ = merge_pages([page(1, guess), page(2, labelled)], INVOICE)
+    assert (result["fields"]["total"]["value"], result["fields"]["total"]["conflicts"]) == ("18546.13", [])
+
+
+def test_a_guess_alone_is_kept() -> None:
+    guess = replace(field("total", Decimal("41.88"), 0.3, kind=FieldKind.MONEY), notes=("guessed",))
+    result, _ = merge_pages([page(1, guess)], INVOICE)
+    assert result["fields"]["total"]["value"] == "41.88"

@@ -226,3 +226,40 @@ def test_former_names_and_licences_are_no_address(blank) -> None:
     fields = found(page.read())
     assert fields["company"].value == "TANGLIN KITCHENS SDN BHD"
     assert fields["address"].value == "Level 4, Wisma Intan, Lakeside 2, 46200 Intan Jaya"
+
+
+@pytest.mark.parametrize(
+    "remark", ["Page 1 of 2", "continued on next page", "Acme Ltd, invoice 17, continued", "Carried forward", "P.T.O."]
+)
+def test_nothing_is_guessed_on_a_page_that_goes_on(blank, remark: str) -> None:
+    def page() -> object:
+        return (
+            blank()
+            .text(0.1, 0.05, "ACME LTD")
+            .row(0.20, (0.1, "Lamp oil"), (0.8, "41.80"))
+            .row(0.22, (0.1, "Wicks"), (0.8, "4,188.80"))
+        )
+
+    assert found(page().read())["total"].notes == ("guessed",)
+    assert "total" not in found(page().text(0.8, 0.95, remark).read())
+
+
+def test_a_sum_carried_over_is_no_total(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Lamp oil"), (0.8, "41.80"))
+    page.row(0.24, (0.1, "Total carried forward"), (0.8, "41.80"))
+    assert "total" not in found(page.read())
+
+
+def test_who_served_behind_another_sentence(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Total"), (0.8, "41.80"))
+    assert found(page.text(0.1, 0.3, "9 items. Served by Orla").read())["cashier"].value == "Orla"
+
+
+def test_a_label_misread_in_one_letter(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").text(0.1, 0.2, "Involce No. RE-2023-1147")
+    assert found(page.read())["receipt_no"].value == "RE-2023-1147"
+
+
+def test_a_running_head_is_not_part_of_the_name(blank) -> None:
+    page = blank().text(0.1, 0.05, "Acme Lamps Ltd, invoice RE-2024-1147, continued")
+    assert found(page.read())["company"].value == "Acme Lamps Ltd"
