@@ -37,7 +37,7 @@ STOP = re.compile(
     r"^\W*(tel\b|te1|1e1|telephone|phone|fax|gst|6st|sst|vat\b|roc\b|tax|invoice|receipt|cash|bill\b|date|e-?mail|website|http|www|"
     r"company|co\.?\s*reg|reg\b|shopping|order|cashier|table|inv\b|doc|slip|hotline|mobile|member|valued|h/p|"
     r"mon\s*-|sun\s*-|operating|business|item|description|qty|customer|bill to|iban|bic|kvk|btw|ust-?id|steuer|abn\b|"
-    r"acn\b|"
+    r"acn\b|open(?:ing)?\b|(?:store|branch|outlet|shop|site|pos|till)\s*(?:#|no\b|id\b)|"
     r"siret|p\.?\s?iva|nif\b|uid\b|ein\b|uen\b|brn\b|web\b|(?:official|payment|sales|simplified|credit|delivery|guest|dine)[\s-]+"
     r"(?:receipt|invoice|bill|sale|order|check|slip|note|in\b)|电话|税号|日期|单号)|"
     r"taxinvoice|@\w+\.\w|\.com\b",
@@ -70,3 +70,10 @@ RUNNING = re.compile(
 )
 """What a running head prints behind the name: the document's number, ``continued``, the page."""
 PHONE = re.compile(r"^[+()\d\s\-/.]{7,}$")
+TRADE_ONLY = re.compile(
+    r"^\W*(?:(?:hardware|paints?|trading|enterprise|restaurant|restoran|electrical|electric|machinery|stationery|supplies|auto|"
+    r"parts|motor|bakery|cafe|catering|furniture|optical|clinic|pharmacy|books?|gift|shop|store|mini|market|marketing|services?|"
+    r"industries|engineering|tools|building|materials?|seafood|food|beverages?|and|dan|&|sdn|bhd|s/b|ltd|co|company|m)\b\W*)+$",
+    re.IGNORECASE,
+)
+"""The second line of a name over two lines: what kind of business it is, and its form."""

@@ -22,6 +22,7 @@ from docmill.finding.head_words import (
     STOP,
     STRONG,
     SUFFIX_ONLY,
+    TRADE_ONLY,
 )
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.normalisation.dates import find_dates
@@ -155,9 +156,18 @@ def _name_piece(lines: list[Piece], at: int) -> Piece:
         cut = REGISTRATION.search(following.text)
         short = following.part(0, cut.start()) if cut and cut.start() >= 2 else following
         return _stripped(joined([piece, short], " "))
+    if at and TRADE_ONLY.match(REGISTRATION.sub("", piece.text)) and _heads(lines[at - 1], piece):
+        return _stripped(joined([lines[at - 1], piece], " "))
     if at and SUFFIX_ONLY.match(piece.text.strip()) and _is_name(lines[at - 1].text):
         return _stripped(joined([lines[at - 1], piece], " "))
     return _stripped(piece)
+
+
+def _heads(line: Piece, following: Piece) -> bool:
+    """Whether a line is the first part of the name that goes on below it."""
+    near = following.box.y0 - line.box.y1 < line.box.height
+    alike = 0.6 < line.box.height / max(following.box.height, 1e-6) < 1.6
+    return near and alike and _is_name(line.text) and line.text.isupper() and not STRONG.search(line.text)
 
 
 def _without_number(piece: Piece) -> Piece:
@@ -223,10 +233,15 @@ def _trimmed(piece: Piece) -> Piece:
 
 def _is_registration(text: str) -> bool:
     """Whether a line is a registration number alone: ``(81109-A)``, ``002065464-X``."""
-    return _letters(text) <= 3 and sum(c.isdigit() for c in text) >= 4 and not re.search(r"[,/]", text)
+    return (
+        _letters(text) <= 3
+        and not re.match(r"\d{5} \w", text)
+        and sum(c.isdigit() for c in text) >= 4
+        and not re.search(r"[,/]", text)
+    )
 
 
 def _continues(text: str) -> bool:
     """Whether a line can go on with an address: it has letters or a postcode and no sign of a list."""
-    enough = _letters(text) >= 3 or (has_wide(text) and _letters(text) >= 2)
+    enough = _letters(text) >= 3 or bool(re.search(r"\b\d{5}\b", text)) or (has_wide(text) and _letters(text) >= 2)
     return enough and "=" not in text and not re.match(r"^\(.*\)$", text.strip())

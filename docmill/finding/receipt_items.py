@@ -74,6 +74,11 @@ def _item(rest: list[Piece], amount: Piece, waiting: list[Piece]) -> dict[str, P
         words.remove(piece)
         if times.start() > 3:
             words.append(piece.part(0, times.start()))
+    for piece in (p for p in words if p.box.x1 < amount.box.x0):
+        if re.fullmatch(r"\d{1,3}", piece.text):
+            item.setdefault("quantity", piece)
+        elif re.fullmatch(r"(?:RM|[$€£¥])?\s?\d[\d,]*[.,]\d{2}", piece.text):
+            item.setdefault("unit_price", piece)
     named = [p for p in words if sum(c.isalpha() for c in p.text) >= 2]
     if named:
         item["description"] = joined(named, " ")

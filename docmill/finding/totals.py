@@ -28,7 +28,7 @@ _KINDS = (
     ("saving", r"disc|saving|saved|voucher|rebate|折扣|优惠|korting|rabatt|rebaja"),
     (
         "subtotal",
-        r"su[bg]tot|netamount|untaxed|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto(?!tal)|taxable|zwischensumme|subtota"
+        r"su[bg]tot|netamount|untaxed|^gross$|excl|exciud|exc(gst|tax|vat|l)|before(gst|tax|vat)|beforeadj|netto(?!tal)|taxable|zwischensumme|subtota"
         r"|小计|不含税|合计金额|totalht",
     ),
     (
@@ -41,7 +41,7 @@ _KINDS = (
     (
         "total",
         r"total|totai|tota1|amountdue|amtdue|balancedue|totaldue|payable|nett|grandt|^due$|^topay|totaal|tebetalen"
-        r"|gesamtbetrag|gesamtsumme|summe(eur|chf|$)|合计|总计|总额|总金额|应付|实付|应收|消费金额",
+        r"|gesamtbetrag|gesamtsumme|^ttl|summe(eur|chf|$)|合计|总计|总额|总金额|应付|实付|应收|消费金额",
     ),
     (
         "cash",
@@ -59,6 +59,7 @@ _LIKE_KINDS = (
     ("change", lookalike_form("change")),
 )
 _SUM_KINDS = frozenset({"total", "subtotal", "tax", "cash", "change", "rounding"})
+_CURRENCY_ONLY = re.compile(r"\W*(?:RM|MYR|USD|EUR|GBP|SGD|[$€£¥])\W*$", re.IGNORECASE)
 WIDE_GAP = 0.2
 """Two texts of a row farther apart than this (of the page's width) are not one label."""
 
@@ -149,6 +150,8 @@ def _stretches(
             continue
         own = piece.part(0, usable[0][1].start) if usable and usable[0][1].start else None
         words = piece if not usable else own
+        if words is not None and _CURRENCY_ONLY.match(words.text):
+            words = None  # ``TOTAL   RM   12.30``
         if words is not None and sum(c.isalpha() for c in words.text) >= (4 if last is not None else 1):
             if last is not None:
                 found.append((tuple(labels), *last))

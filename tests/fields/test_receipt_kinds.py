@@ -561,6 +561,194 @@ PAID CASH | 12.00
         date(2017, 6, 13),
         "12.00",
     ),
+    "restaurant with service, tax and adjustment": (
+        """
+^ROYAL THAI GARDEN RESTAURANT
+^44 Jln SS 21/99, Damansara Kim
+^47400 P.J.
+^Tel No: 03-77228811
+^BILL
+Table No : A4 | Pax : 4
+Date : 01/01/2017 8:15:11 PM
+Tom Yam | 1 | 28.00
+Green Curry | 1 | 24.00
+Rice | 4 | 8.00
+ | Total : | 60.00
+ | Svc 5% : | 3.00
+ | GST 6% : | 3.78
+ | Adj : | 0.02
+ | Grand Total : | 66.80
+""",
+        'ROYAL THAI GARDEN RESTAURANT',
+        '44 Jln SS 21/99, Damansara Kim 47400 P.J.',
+        date(2017, 1, 1),
+        "66.80",
+    ),
+    "workshop with a column of totals at the right": (
+        """
+^KHIDMAT UTAMA AUTO PARTS SDN BHD
+^KM 3.5, JALAN LAMA, 70400 SEREMBAN
+^TEL:06-7718822
+^GST REG. NO : 001118822774
+^CASH SALES
+Bill To : | Bill No : CS-0912
+CASH CUSTOMER | Date : 11/03/2017
+ | Time : 17:09
+No | Description | Qty | U/Price | Amount
+1 | OIL FILTER 90915 | 1 | 18.00 | 18.00
+2 | ENGINE OIL 4L | 1 | 118.00 | 118.00
+RINGGIT MALAYSIA ONE HUNDRED FORTY FOUR AND SEN SIXTEEN ONLY
+ | Sub Total (Ex. GST) | 136.00
+ | GST Payable | 8.16
+ | Total Amount Payable | 144.16
+""",
+        'KHIDMAT UTAMA AUTO PARTS SDN BHD',
+        'KM 3.5, JALAN LAMA, 70400 SEREMBAN',
+        date(2017, 3, 11),
+        "144.16",
+    ),
+    "shop with sums of quantities and a tax summary": (
+        """
+^PERNIAGAAN ZHENG LI
+^JM0447182-V
+^NO 59, JALAN PERMAS 9/5, BANDAR BARU PERMAS JAYA,
+^81750 JOHOR BAHRU
+^TEL: 07-386 1177 FAX: 07-386 1178
+^GST NO : 000118822733
+^SIMPLIFIED TAX INVOICE
+CASH
+Doc No. : | CS00017722 | Date: | 12/02/2018
+Cashier : | USER | Time: | 14:55:00
+Salesperson : | | Ref.: |
+Item | Qty | S/Price | S/Price | Amount | Tax
+4471 | 1 | 5.30 | 5.30 | 5.30 | SR
+PAPER CUP
+Total Qty: | 1 | 5.30
+Total Sales (Excluding GST) : | 5.00
+Discount : | 0.00
+Total GST : | 0.30
+Rounding : | 0.00
+Total Sales (Inclusive of GST) : | 5.30
+CASH : | 5.30
+Change : | 0.00
+GST SUMMARY
+Tax Code | % | Amt (RM) | Tax (RM)
+SR | 6 | 5.00 | 0.30
+ | Total : | 5.00 | 0.30
+""",
+        'PERNIAGAAN ZHENG LI',
+        'NO 59, JALAN PERMAS 9/5, BANDAR BARU PERMAS JAYA, 81750 JOHOR BAHRU',
+        date(2018, 2, 12),
+        "5.30",
+    ),
+    "welcome above the name": (
+        """
+^WELCOME TO
+^LOTUS HARDWARE CENTRE
+^JALAN SG. CHUA, KAJANG
+^OPEN DAILY 9AM - 6PM
+17/11/2016 10:02:33
+PIPE PVC 15MM | 8.50 X 2 | 17.00
+TAPE | 1.20 X 1 | 1.20
+3 ITEMS
+TOTAL RM | 18.20
+TENDER CASH | 20.20
+CHANGE DUE | 2.00
+""",
+        'LOTUS HARDWARE CENTRE',
+        'JALAN SG. CHUA, KAJANG',
+        date(2016, 11, 17),
+        "18.20",
+    ),
+    "fast food, former name, store number": (
+        """
+^ANY RESTORAN BERHAD SDN BHD
+^formerly known as OLD NAME RESTORAN SDN BHD
+^(447188-T) (GST ID NO: 000772211884)
+^Level 1, Bangunan Contoh, Damansara Uptown 3
+^No.3, Jalan SS21/39, 47400 Petaling Jaya
+^Selangor
+^Store #118
+TAX INVOICE
+MFY Side 1
+ORD #02 -REG #02- 13/02/2018 17:44:18
+QTY ITEM | TOTAL
+1 Med Cola | 4.20
+2 Burger | 17.40
+TakeOut Total (incl GST) | 21.60
+Total Rounded | 21.60
+Cash Tendered | 50.00
+Change | 28.40
+TOTAL INCLUDES 6% GST | 1.22
+Thank You and Please Come Again.
+""",
+        'ANY RESTORAN BERHAD SDN BHD',
+        'Level 1, Bangunan Contoh, Damansara Uptown 3 No.3, Jalan SS21/39, 47400 Petaling Jaya Selangor',
+        date(2018, 2, 13),
+        "21.60",
+    ),
+    "name and trade on two lines": (
+        """
+^AIK CHEONG
+^HARDWARE & PAINTS S/B
+^1177442-X
+^No 1, Jln Raya, 14000 Bkt Mertajam, Pg.
+^INVOICE NO : 8811
+DATE : 3.7.2018
+Cement 50kg | 10 | 17.50 | 175.00
+Sand | 1 | 90.00 | 90.00
+TOTAL | RM | 265.00
+E. & O. E.
+""",
+        'AIK CHEONG HARDWARE & PAINTS S/B',
+        'No 1, Jln Raya, 14000 Bkt Mertajam, Pg.',
+        date(2018, 7, 3),
+        "265.00",
+    ),
+    "pharmacy: gross, discount, net, rounding": (
+        """
+^MEDIPLUS PHARMACY (PUCHONG) SDN BHD
+^Co No: 1188227-A
+^17 G Jalan Kenari 5
+^Bandar Puchong Jaya
+^47100 Puchong
+^GST ID: 002211774488
+INVOICE: PS18-00441
+2018/05/28 19:30
+PANADOL 20S | 1 | 9.54
+MASK 50S | 1 | 21.20
+Gross | 30.74
+Disc 10% | 3.07
+Net Total | 27.67
+Round | -0.02
+Total Payable | 27.65
+MASTER | 27.65
+""",
+        'MEDIPLUS PHARMACY (PUCHONG) SDN BHD',
+        '17 G Jalan Kenari 5 Bandar Puchong Jaya 47100 Puchong',
+        date(2018, 5, 28),
+        "27.65",
+    ),
+    "totals called TTL": (
+        """
+^Sushi Kawa
+^Block D-7, Jalan Pinang 2/A
+^Taman Pinang, 11700 Gelugor
+^Pulau Pinang, Malaysia
+^(Owned by Kawa Dining Sdn Bhd 1177442-D)
+Check 4471 | 24-12-2018
+12 Salmon | 36.00
+TTL | 36.00
+SST 6% | 2.16
+TTL INCL SST | 38.16
+ROUND | -0.01
+TTL PAYABLE | 38.15
+""",
+        'Sushi Kawa',
+        'Block D-7, Jalan Pinang 2/A Taman Pinang, 11700 Gelugor Pulau Pinang, Malaysia',
+        date(2018, 12, 24),
+        "38.15",
+    ),
 }  # fmt: skip
 
 

@@ -263,3 +263,20 @@ def test_a_label_misread_in_one_letter(blank) -> None:
 def test_a_running_head_is_not_part_of_the_name(blank) -> None:
     page = blank().text(0.1, 0.05, "Acme Lamps Ltd, invoice RE-2024-1147, continued")
     assert found(page.read())["company"].value == "Acme Lamps Ltd"
+
+
+def test_items_without_a_header_with_quantity_and_price(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Lamp oil"), (0.5, "3"), (0.6, "1.50"), (0.8, "4.50"))
+    fields, _, _ = find_fields(page.row(0.24, (0.1, "Total"), (0.8, "4.50")).read(), RECEIPT)
+    assert {f.name: f.raw for f in fields if f.row == 0} == {
+        "items.description": "Lamp oil",
+        "items.quantity": "3",
+        "items.unit_price": "1.50",
+        "items.amount": "4.50",
+    }
+
+
+def test_a_currency_sign_between_label_and_amount(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Lamp oil"), (0.8, "441.80"))
+    total = found(page.row(0.24, (0.1, "TOTAL"), (0.5, "RM"), (0.8, "44.80")).read())["total"]
+    assert total.value == Decimal("44.80") and not total.needs_review
