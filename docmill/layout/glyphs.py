@@ -9,7 +9,10 @@ from enum import StrEnum
 
 from docmill.geometry import Box
 
-FRAMES = frozenset("[]|口□☐☑☒▢◻回囗日区図国田图⊠⊡▣")
+SQUARE_HAN = frozenset("口囗回日曰目区図国田囲图品因困固")
+"""Chinese characters that look like a square frame, empty or marked, and are read for one."""
+
+FRAMES = frozenset("[]|□☐☑☒▢◻⊠⊡▣") | SQUARE_HAN
 """What a recogniser makes of a square frame, empty or marked."""
 
 TICKS = frozenset("XxVv√✓✔✗✘×☓乂")
@@ -50,6 +53,9 @@ def read_as(box: Box, glyphs: Sequence[Glyph]) -> ReadAs:
     if not inside:
         return ReadAs.NOTHING
     nearest = min(inside, key=lambda g: abs(g.box.center[0] - box.center[0]))
+    line = sorted((g for g in glyphs if g.line == nearest.line), key=lambda g: g.box.center[0])
+    if is_text(nearest, line, box):
+        return ReadAs.LETTER
     if nearest.text in FRAMES:
         return ReadAs.FRAME
     if nearest.text in TICKS:
@@ -60,6 +66,56 @@ def read_as(box: Box, glyphs: Sequence[Glyph]) -> ReadAs:
     if nearest.text not in LETTERLIKE and nearest.confidence >= 0.5:
         return ReadAs.LETTER
     return ReadAs.ROUND if _begins(nearest, glyphs) else ReadAs.LETTER
+
+
+def is_text(glyph: Glyph, line: Sequence[Glyph], frame: Box | None = None) -> bool:
+    """Whether a character that could be a frame or a tick is one of a word.
+
+    ``日``, ``国`` or ``口`` beside other Chinese characters or digits, unless it opens the line or stands behind a blank
+    or a stop and makes no word with what follows; ``x`` within or at the end of a word of its own case.
+
+    Args:
+        glyph: one of ``line``.
+        line: the characters of its line from left to right.
+        frame: what was drawn there; one that is as high as the line is no small letter.
+    """
+    at = next(i for i, g in enumerate(line) if g is glyph)
+    before = line[at - 1].text if at else ""
+    after = line[at + 1].text if at + 1 < len(line) else ""
+    if glyph.text in SQUARE_HAN:
+        if _is_han(before) or before.isdecimal():
+            # 性别口男口女: the same empty frame again and again is no character.
+            return glyph.text not in "口囗" or sum(g.text in "口囗□" for g in line) < 2
+        if not _is_han(after):
+            # 中国 8295: a name that a blank parts; a frame opens what it marks.
+            return False
+        return after in _WORDS.get(glyph.text, "")
+    if glyph.text not in TICKS or not glyph.text.isalpha() or not before.isalnum():
+        return False
+    small = frame is None or frame.height < 0.72 * glyph.box.height
+    alike = before.isdecimal() or before.isupper() == glyph.text.isupper()
+    return small and (alike or after.isalnum())
+
+
+_WORDS = {
+    "口": "头径令腔岸味碑述语感罩号服红香诀",
+    "回": "执复信访避函单收款报国家答馈",
+    "日": "期历常间程本元文语用记志均前后",
+    "目": "的录标前次光击",
+    "区": "域县号间分别块划",
+    "国": "籍家别际内外产民税务库有营债土庆",
+    "田": "径地园野间",
+    "图": "片书表形号纸案像例章",
+    "品": "名牌种类质目号味德",
+    "因": "此为素果",
+    "困": "难境",
+    "固": "定话体态",
+}
+"""What follows each of them in the words that open a label most often."""
+
+
+def _is_han(text: str) -> bool:
+    return bool(text) and "\u3400" <= text <= "\u9fff"
 
 
 def _begins(glyph: Glyph, glyphs: Sequence[Glyph]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -26,7 +26,8 @@ _SQUARE = 0.72
 _DRAWN = 0.86
 """So much of each side must be there."""
 
-_FULL = 0.45
+_FULL = 0.6
+"""What is fuller, and was not read as a frame, is a blot or letters that ran together."""
 
 _INK = 0.06
 """Share of dark pixels inside the frame from which it counts as marked."""
@@ -67,13 +68,53 @@ def find_marks(gray: Picture, ink: Mask | None = None, glyphs: Sequence[Glyph] =
     least = max(8, round(short * _SMALLEST))
     most = round(min(150, max(64, short * _LARGEST, 1.4 * high)))
     frames = _squares(ink, least, most) + _contoured(ink, least, most)
-    marks = []
+    kept: list[tuple[_Frame, Mark]] = []
     for frame in _distinct(frames):
-        box = Box.clipped(frame.x0 / width, frame.y0 / height, frame.x1 / width, frame.y1 / height)
-        mark = _measured(frame, box, ink)
-        if _believable(frame, mark, read_as(box, glyphs), high, ink):
-            marks.append(mark)
-    return tuple(sorted(marks, key=lambda m: (round(m.box.y0, 3), m.box.x0)))
+        mark = _measured(frame, _box(frame, ink), ink)
+        read = read_as(mark.box, glyphs)
+        if not _believable(frame, mark, read, high, ink):
+            continue
+        if read is ReadAs.TICK and not mark.checked and not all(_sides_clear(frame, ink, 0.1)):
+            mark = replace(mark, checked=True, confidence=0.6)  # drawn half beside its frame
+        kept.append((frame, mark))
+    known = [frame for frame, _ in kept if not frame.round]
+    for frame in _alike(known, ink) if len(known) > 2 else []:
+        mark = _measured(frame, _box(frame, ink), ink)
+        read = read_as(mark.box, glyphs)
+        if read in (ReadAs.NOTHING, ReadAs.FRAME) or (read is ReadAs.TICK and all(_sides_clear(frame, ink, 0.22))):
+            kept.append((frame, mark))
+    return tuple(sorted((mark for _, mark in kept), key=lambda m: (round(m.box.y0, 3), m.box.x0)))
+
+
+def _box(frame: _Frame, ink: Mask) -> Box:
+    height, width = ink.shape
+    return Box.clipped(frame.x0 / width, frame.y0 / height, frame.x1 / width, frame.y1 / height)
+
+
+def _alike(known: list[_Frame], ink: Mask) -> list[_Frame]:
+    """More frames of the size of known ones and in a row or column with one: crossed out, broken, or faint."""
+    side = median(frame.side for frame in known)
+    found = []
+    for frame in _squares(ink, round(0.75 * side), round(1.35 * side), loose=True):
+        near = [
+            other
+            for other in known
+            if (abs(frame.y0 - other.y0) < 0.5 * side or abs(frame.x0 - other.x0) < 0.5 * side)
+            and all(0.75 < ratio < 1.35 for ratio in _ratios(frame, other))
+        ]
+        if near and not any(_overlap(frame, other) for other in known) and any(_sides_clear(frame, ink, 0.22)):
+            found.append(frame)
+    return _distinct(found)
+
+
+def _ratios(frame: _Frame, other: _Frame) -> tuple[float, float]:
+    return (frame.x1 - frame.x0) / (other.x1 - other.x0), (frame.y1 - frame.y0) / (other.y1 - other.y0)
+
+
+def _overlap(frame: _Frame, other: _Frame) -> bool:
+    across = min(frame.x1, other.x1) - max(frame.x0, other.x0)
+    down = min(frame.y1, other.y1) - max(frame.y0, other.y0)
+    return across > 0 and down > 0 and across * down > 0.3 * min(frame.side, other.side) ** 2
 
 
 def _believable(frame: _Frame, mark: Mark, read: ReadAs, high: float, ink: Mask) -> bool:
@@ -81,18 +122,28 @@ def _believable(frame: _Frame, mark: Mark, read: ReadAs, high: float, ink: Mask)
     if read in (ReadAs.LETTER, ReadAs.FRAME):
         return read is ReadAs.FRAME
     if read is ReadAs.TICK and not frame.round:
-        return True
+        # An x that opens a word has that word at its side.
+        return frame.side > 0.5 * high or any(_sides_clear(frame, ink, 0.22))
+    if read is ReadAs.NOTHING and mark.fill > 0.9 and frame.side < 0.7 * high:
+        return False  # a bar, a blot, a bullet
     if read is ReadAs.NOTHING and not frame.round and high and frame.side > 0.85 * high:
         return True
     if frame.round and frame.side < 0.5 * high:
         return False
     # Letters that ran together are fuller than a box with a tick or a cross in it, and have no white beside them.
     share = 0.45 if read is ReadAs.ROUND else 0.22
-    return _apart(frame, ink, share) or (read is ReadAs.NOTHING and mark.fill < _FULL and not frame.round)
+    left, right = _sides_clear(frame, ink, share)
+    if left and right:
+        return True
+    # Beside what it marks a box may stand close on one side: text that was not read is close on both, or small.
+    return read is ReadAs.NOTHING and not frame.round and (left or right) and frame.side > 0.55 * high and mark.fill < _FULL
 
 
-def _squares(ink: Mask, least: int, most: int) -> list[_Frame]:
-    """Frames from two parallel sides of the same extent, with the other two sides drawn between them."""
+def _squares(ink: Mask, least: int, most: int, *, loose: bool = False) -> list[_Frame]:
+    """Frames from two parallel sides of the same extent, with the other two sides drawn between them.
+
+    ``loose``: the sides may differ more, have gaps, and lack a corner.
+    """
     frames = []
     for flat in (True, False):
         picture = ink if flat else np.ascontiguousarray(ink.T)
@@ -103,7 +154,7 @@ def _squares(ink: Mask, least: int, most: int) -> list[_Frame]:
             for bottom in sides[i + 1 :]:
                 if bottom.at - top.at > top.length / _SQUARE:
                     break
-                frame = _between(picture, top, bottom, least)
+                frame = _between(picture, top, bottom, least, loose=loose)
                 if frame is not None:
                     frames.append(
                         frame if flat else _Frame(frame.y0, frame.x0, frame.y1, frame.x1, frame.thickness, frame.drawn)
@@ -111,8 +162,8 @@ def _squares(ink: Mask, least: int, most: int) -> list[_Frame]:
     return frames
 
 
-def _between(ink: Mask, top: Stroke, bottom: Stroke, least: int) -> _Frame | None:
-    slack = max(2, 0.12 * top.length)
+def _between(ink: Mask, top: Stroke, bottom: Stroke, least: int, *, loose: bool = False) -> _Frame | None:
+    slack = max(2, (0.3 if loose else 0.12) * top.length)
     if abs(top.start - bottom.start) > slack or abs(top.end - bottom.end) > slack:
         return None
     thick = max(1, round(min(top.thickness, bottom.thickness)))
@@ -124,8 +175,8 @@ def _between(ink: Mask, top: Stroke, bottom: Stroke, least: int) -> _Frame | Non
     # One side may lie on a longer line; two are a table's.
     if min(_goes_on(ink, x0, y0, y1, thick), _goes_on(ink, x1 - thick, y0, y1, thick)) > 0:
         return None
-    drawn = _drawn(ink, x0, y0, x1, y1, thick)
-    if drawn < _DRAWN or not _cornered(ink, x0, y0, x1, y1):
+    drawn = _drawn(ink, x0, y0, x1, y1, thick, gaps=4 if loose else 8)
+    if drawn < (0.7 if loose else _DRAWN) or not (loose or _cornered(ink, x0, y0, x1, y1)):
         return None
     return _Frame(x0, y0, x1, y1, thick, drawn)
 
@@ -138,7 +189,7 @@ def _goes_on(ink: Mask, x: int, y0: int, y1: int, thick: int) -> int:
     return sum(bool(part.size and part.any(axis=1).mean() > 0.9) for part in (above, below))
 
 
-def _drawn(ink: Mask, x0: int, y0: int, x1: int, y1: int, thick: int) -> float:
+def _drawn(ink: Mask, x0: int, y0: int, x1: int, y1: int, thick: int, *, gaps: int = 8) -> float:
     """How much of the worst of the four sides is drawn as one straight stroke; 0 where one has a gap."""
     if min(x0, y0) < 0:
         return 0.0
@@ -146,17 +197,17 @@ def _drawn(ink: Mask, x0: int, y0: int, x1: int, y1: int, thick: int) -> float:
     deep = thick + 2 * slack
     picture = ink[y0:y1, x0:x1]
     sides = (picture[:deep], picture[::-1][:deep], picture.T[:deep], picture.T[::-1][:deep])
-    return min(_straight(side, thick) for side in sides)
+    return min(_straight(side, thick, gaps) for side in sides)
 
 
-def _straight(side: Mask, thick: int) -> float:
-    """The best covered band of ``thick`` + 1 rows; 0 where its longest gap is more than an eighth of its length."""
+def _straight(side: Mask, thick: int, gaps: int) -> float:
+    """The best covered band of ``thick`` + 1 rows; 0 where its longest gap is more than a ``gaps``-th of its length."""
     best = 0.0
     band = thick + 1
     for top in range(max(1, side.shape[0] - band + 1)):
         covered = np.asarray(side[top : top + band].any(axis=0))
         share = float(covered.mean())
-        if share > best and not _gap(covered, max(2, covered.size // 8)):
+        if share > best and not _gap(covered, max(2, covered.size // gaps)):
             best = share
     return best
 
@@ -227,22 +278,19 @@ def _distinct(frames: list[_Frame]) -> list[_Frame]:
     """One frame a place: the better drawn, then the larger."""
     kept: list[_Frame] = []
     for frame in sorted(frames, key=lambda f: (-round(f.drawn, 1), -f.side, f.x0, f.y0)):
-        for other in kept:
-            across = min(frame.x1, other.x1) - max(frame.x0, other.x0)
-            down = min(frame.y1, other.y1) - max(frame.y0, other.y0)
-            if across > 0 and down > 0 and across * down > 0.3 * min(frame.side, other.side) ** 2:
-                break
-        else:
+        if not any(_overlap(frame, other) for other in kept):
             kept.append(frame)
     return kept
 
 
-def _apart(frame: _Frame, ink: Mask, share: float) -> bool:
-    """Whether there is white of this share of its side to its left and right, as there is not within a word."""
+def _sides_clear(frame: _Frame, ink: Mask, share: float) -> tuple[bool, bool]:
+    """Whether there is white of this share of its side to its left and to its right, as there is not within a word."""
     gap = max(2, round(share * frame.side))
-    rows = slice(frame.y0 + frame.thickness, frame.y1 - frame.thickness)
+    # Not at its corners: a cross may reach out of them, or a line run along its foot.
+    inset = max(frame.thickness, round(0.2 * frame.side))
+    rows = slice(frame.y0 + inset, frame.y1 - inset)
     left, right = ink[rows, max(0, frame.x0 - gap) : max(0, frame.x0 - 1)], ink[rows, frame.x1 + 1 : frame.x1 + gap]
-    return not left.any() and not right.any()
+    return not left.any(), not right.any()
 
 
 def _measured(frame: _Frame, box: Box, ink: Mask) -> Mark:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from docmill.extraction import Mark
 from docmill.geometry import Box
-from docmill.layout.glyphs import FRAMES, LETTERLIKE, TICKS, Glyph
+from docmill.layout.glyphs import FRAMES, LETTERLIKE, TICKS, Glyph, is_text
 
 _EMPTY, _FILLED = "□☐▢◻", "☑☒⊠⊡▣"
 
@@ -43,11 +43,16 @@ def written_marks(glyphs: Sequence[Glyph], drawn: Sequence[Mark] = ()) -> tuple[
 
 
 def without_frames(glyphs: Sequence[Glyph], marks: Sequence[Mark]) -> list[bool]:
-    """For each glyph whether it is text: a frame, tick or ring that was read where a mark stands is not."""
+    """For each glyph whether it is text: a frame, tick or ring that was read where a mark stands is not.
+
+    A character of a word always is, though a mark's frame may reach over it.
+    """
+    lines = {line[0].line: line for line in _lines(glyphs)}
     kept = []
     for glyph in glyphs:
         alike = glyph.text in FRAMES or glyph.text in TICKS or glyph.text in LETTERLIKE
-        kept.append(not (alike and any(_holds(mark.box, glyph.box) for mark in marks)))
+        held = [mark.box for mark in marks if _holds(mark.box, glyph.box)] if alike else []
+        kept.append(not held or is_text(glyph, lines[glyph.line], held[0]))
     return kept
 
 

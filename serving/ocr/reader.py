@@ -14,6 +14,7 @@ from docmill.extraction import Grid, Mark, PageText
 from docmill.layout.glyphs import Glyph, line_boxes
 from docmill.layout.grids import find_grids
 from docmill.layout.ink import gray_picture, ink_of
+from docmill.layout.islands import find_islands
 from docmill.layout.marks import find_marks
 from docmill.layout.reading_order import reading_order
 from docmill.layout.straightening import Picture, Straightening, on_page
@@ -27,17 +28,21 @@ from serving.ocr.uprightness import (
     SURE,
     Quads,
     best_turn,
+    covered,
     in_order,
     moved,
     slope,
     stands_on_its_side,
 )
 
-CODE_VERSION = 1
+CODE_VERSION = 2
 """Raised whenever a page may read differently than before."""
 
 Seen = tuple[NDArray[np.float32], Recognised]
 """A line's corners in pixels, and what it says."""
+
+_SPARSE = 0.04
+"""A page of whose area lines cover less is looked through a second time, where its ink is."""
 
 _DOUBTFUL_TEXT = 0.7
 """Pages whose lines read worse than this are looked at in the other directions too."""
@@ -116,6 +121,24 @@ class OcrReader:
         return text if again[0].turned == way.turned else self._read(picture, *again)
 
     def _detect(self, picture: Picture) -> Quads:
+        quads = self._detect_in(picture)
+        height, width = picture.shape[:2]
+        if covered(quads) > _SPARSE * height * width:
+            return quads
+        # Alone on a large blank page, words are overlooked that are seen in a picture of their own.
+        for x0, y0, x1, y1 in find_islands(picture):
+            if (x1 - x0) * (y1 - y0) > 0.8 * height * width:
+                continue
+            found = self._detect_in(np.ascontiguousarray(picture[y0:y1, x0:x1]))
+            if covered(found) > 0:
+                found += np.array([x0, y0], dtype=np.float32)
+                middles = quads.mean(axis=1)
+                outside = ((middles < (x0, y0)) | (middles > (x1, y1))).any(axis=1)
+                if covered(found) > 0.8 * covered(quads[~outside]):
+                    quads = np.concatenate([quads[outside], found])
+        return quads
+
+    def _detect_in(self, picture: Picture) -> Quads:
         height, width = picture.shape[:2]
         scale = float(min(1.0, (self.options.max_pixels / (height * width)) ** 0.5))
         if min(height, width) * scale < 32:

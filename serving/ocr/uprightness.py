@@ -46,6 +46,12 @@ def sizes(quads: Quads) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.linalg.norm(quads[:, 1] - quads[:, 0], axis=1), np.linalg.norm(quads[:, 3] - quads[:, 0], axis=1)
 
 
+def covered(quads: Quads) -> float:
+    """The area of all lines, in pixels."""
+    along, across = sizes(quads)
+    return float((along * across).sum())
+
+
 def stands_on_its_side(quads: Quads) -> bool:
     """Whether most of the text runs up or down the picture."""
     if len(quads) == 0:

@@ -1,6 +1,8 @@
 """The reader with its real models, on pictures drawn here."""
 
 import pickle
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -78,6 +80,46 @@ def test_every_turn_and_slope_is_undone(reader: OcrReader, turn: int, skew: int)
         ink[middle[1] - 40 : middle[1] + 40, middle[0] - 40 : middle[0] + 40] = 0
     assert len(text.marks) == 2
     assert (ink > 128).sum() < 50
+
+
+def leaves(value: object) -> Iterator[object]:
+    """All that a dataclass holds, however deep."""
+    if is_dataclass(value):
+        for part in fields(value):
+            yield from leaves(getattr(value, part.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("skew", [0, 5])
+def test_numbers_are_plain(reader: OcrReader, skew: int) -> None:
+    image = page()
+    draw = ImageDraw.Draw(image)
+    for i in range(3):
+        draw.line((80, 520 + 50 * i, 480, 520 + 50 * i), fill=0, width=2)
+        draw.line((80 + 200 * i, 520, 80 + 200 * i, 620), fill=0, width=2)
+    text = reader.read(image.rotate(skew, expand=True, fillcolor=255, resample=Image.Resampling.BICUBIC))
+    assert text.marks and text.grids and text.lines[0].words
+    assert {type(leaf) for leaf in leaves(text)} <= {str, float, int, bool}
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_few_words_alone_on_a_large_page(reader: OcrReader, framed: bool) -> None:
+    image = Image.new("L", (1654, 2339), 255)
+    draw = ImageDraw.Draw(image)
+    draw.text((200, 230), "Hello World", fill=0, font=ImageFont.load_default(26))
+    draw.text((1300, 2200), "Page 1", fill=0, font=ImageFont.load_default(26))
+    if framed:
+        draw.rectangle((50, 50, 1604, 2289), outline=0, width=4)
+        draw.rectangle((0, 0, 14, 2339), fill=20)
+    text = reader.read(image)
+    assert [plain(line.text) for line in text.lines] == ["HelloWorld", "Page1"]
+    box = text.lines[0].box
+    assert box.x0 * 1654 == pytest.approx(202, abs=12) and box.y0 * 2339 == pytest.approx(236, abs=14)
+    assert (text.width, text.height, text.turned) == (1654, 2339, 0)
 
 
 def test_pale_inverted_and_one_bit_pages(reader: OcrReader) -> None:
