@@ -86,7 +86,11 @@ def _free(cell: SheetCell, used: frozenset[int]) -> bool:
 def _within(cell: SheetCell) -> Pair | None:
     """The pair of a cell whose first line or two are the label and the others the value."""
     pieces = [p for p in cell.pieces if not NOTHING.match(p.text)]
-    if len(pieces) < 2 or any(split_label(p) is not None for p in pieces) or cell.box.height > 0.2:
+    if (
+        len(pieces) < 2
+        or any(split_label(p) is not None for p in pieces)
+        or cell.box.height > (0.2 if len(pieces) > 3 else 0.3)
+    ):
         return None
     for count in range(1, min(len(pieces), 4)):
         label, rest = joined(pieces[:count]), pieces[count:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,8 +13,8 @@ from docmill.finding.candidate import Candidate
 from docmill.finding.checkboxes import CheckBox, clean_label
 from docmill.finding.field import Reading, build_field, normalise
 from docmill.finding.generic import box_field
-from docmill.finding.geometry import cell_of
 from docmill.finding.sheet import Piece, Sheet
+from docmill.finding.signatures import find_signature, is_signature
 from docmill.normalisation.booleans import parse_boolean
 from docmill.normalisation.text import comparison_form
 
@@ -34,8 +33,8 @@ def with_checkboxes(
     for spec in document_type.fields:
         if spec.kind is FieldKind.BOOLEAN:
             answer = _yes_or_no(spec, boxes, document_type) or _ticked(spec, boxes, document_type)
-            if answer is None and _is_signature(spec) and spec.name not in found:
-                answer = _signature(sheet, spec, document_type)
+            if answer is None and is_signature(spec) and spec.name not in found:
+                answer = find_signature(sheet, spec, document_type)
         elif spec.kind is FieldKind.ENUM:
             answer = _chosen(spec, boxes, document_type, reading)
         else:
@@ -118,39 +117,3 @@ def _chosen(spec: FieldSpec, boxes: Sequence[CheckBox], document_type: DocumentT
     if len({value for _, value in ticked}) > 1:
         return replace(field, needs_review=True, notes=(*field.notes, "contradictory"))
     return field
-
-
-def _is_signature(spec: FieldSpec) -> bool:
-    return any(re.search(r"signature|签名|签字", alias) for alias in (spec.name, *spec.aliases))
-
-
-def _signature(sheet: Sheet, spec: FieldSpec, document_type: DocumentType) -> Field | None:
-    """Whether something is written at a signature's label: beside it, over it, or in its cell."""
-    for piece in sheet.pieces:
-        if not any(comparison_form(piece.text).startswith(comparison_form(a)) for a in spec.aliases if len(a) > 1):
-            continue
-        cell = cell_of(sheet, piece)
-        for other in sheet.pieces:
-            if other.index == piece.index or not any(c.isalnum() for c in other.text):
-                continue
-            beside = (
-                other.box.vertical_overlap(piece.box) > 0.3
-                and 0 <= other.box.x0 - piece.box.x1 < 0.12
-                and not other.text.rstrip().endswith((":", "："))
-                and not re.match(r"date|日期", other.text, re.IGNORECASE)
-            )
-            over = (
-                0 < piece.box.y0 - other.box.y0 < 2.2 * sheet.line_height
-                and other.box.horizontal_overlap(piece.box) > 0.5
-                and cell is None
-                and not other.text.rstrip().endswith((":", "：", "."))
-                and len(other.text) < 40
-            )
-            inside = cell is not None and any(p.index == other.index for p in cell.pieces)
-            if beside or over or inside:
-                confidence = round(0.6 * other.confidence, 4)
-                return Field(
-                    spec.name, spec.kind, other.text, True, confidence, other.place,
-                    needs_review=confidence < document_type.review_threshold,
-                )  # fmt: skip
-    return None

@@ -9,11 +9,14 @@ from docmill.document_types import DocumentType, FieldSpec
 from docmill.extraction import Field, FieldKind
 from docmill.finding.candidate import Candidate
 from docmill.finding.checkboxes import CheckBox, find_checkboxes
+from docmill.finding.compounds import parts_of
 from docmill.finding.field import Reading, build_field
 from docmill.finding.pairs import find_pairs
 from docmill.finding.parts import Pair
 from docmill.finding.sheet import Sheet
+from docmill.finding.stamps import title_of
 from docmill.finding.tables import FoundTable, grid_tables
+from docmill.finding.vocabulary import is_prose
 from docmill.normalisation.booleans import parse_boolean
 from docmill.normalisation.dates import find_dates
 from docmill.normalisation.money import find_amounts
@@ -30,7 +33,13 @@ def generic_fields(
     boxes = find_checkboxes(sheet)
     tables = [t for t in grid_tables(sheet) if not t.used & boxes.used]
     taken = boxes.used.union(*(t.used for t in tables))
-    fields = [pair_field(pair, document_type, reading) for pair in find_pairs(sheet, taken)]
+    pairs = find_pairs(sheet, taken, reading.date_order)
+    pairs = [part for pair in pairs for part in (pair, *parts_of(pair, reading.date_order))]
+    fields = [pair_field(pair, document_type, reading) for pair in pairs]
+    title = title_of(sheet, {p.label.index for p in pairs})
+    if title is not None:
+        named = Candidate(title, 0.6, "title")
+        fields.insert(0, build_field(FieldSpec(name="value"), named, document_type, reading, name="form title"))
     for number, table in enumerate(tables, 1):
         fields.extend(_table_fields(table, number, document_type, reading))
     fields.extend(f for box in boxes.boxes if (f := box_field(box, document_type)) is not None)
@@ -93,8 +102,8 @@ def _table_fields(table: FoundTable, number: int, document_type: DocumentType, r
 def box_field(box: CheckBox, document_type: DocumentType, name: str | None = None) -> Field | None:
     """A check box as a boolean field; None where nothing names it."""
     name = name or label_name(box.name)
-    if not name.strip():
-        return None
+    if not name.strip() or (is_prose(name) and name[:1].islower()):
+        return None  # a mark inside running text
     confidence = round(box.confidence * (0.95 if box.label is not None else 0.7), 4)
     return Field(
         name=name,

@@ -8,7 +8,9 @@ from docmill.finding.cell_pairs import CONTINUES, LIKELY, cell_pairs
 from docmill.finding.geometry import NEAR_GAP_CHARS
 from docmill.finding.parts import NOTHING, Pair, prepared, split_label
 from docmill.finding.sheet import Piece, Sheet, joined
+from docmill.finding.stamps import stamps
 from docmill.finding.vocabulary import is_numbered, is_prose, label_likeness, phrase_end
+from docmill.normalisation.dates import DateOrder
 from docmill.normalisation.text import has_wide
 
 SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVX]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
@@ -16,15 +18,17 @@ VALUE_GAP = 2.1
 """How far below its label a value can start, in heights of a line."""
 
 
-def find_pairs(sheet: Sheet, used: frozenset[int]) -> list[Pair]:
+def find_pairs(sheet: Sheet, used: frozenset[int], order: DateOrder = "DMY") -> list[Pair]:
     """All label-value pairs, in reading order.
 
     Args:
         sheet: the page.
         used: indices of lines that check boxes and tables have taken.
+        order: how dates of the page are read.
     """
     finder = _Finder(sheet, set(used))
     finder.keep(cell_pairs(sheet, used))
+    finder.stamps(order)
     finder.numbered()
     finder.colons()
     finder.phrases()
@@ -50,6 +54,12 @@ class _Finder:
             self._add(pair.label, pair.value, pair.quality, pair.rule)
 
     # --- labels in the open --------------------------------------------------------------------------------------
+
+    def stamps(self, order: DateOrder) -> None:
+        """Stamps: what was done, and when."""
+        for part, pair in stamps([p for p in self._parts if not self._is_taken(p)], order):
+            self._add(pair.label, pair.value, pair.quality, pair.rule)
+            self._take(part)
 
     def numbered(self) -> None:
         """Items of a numbered form: ``5. Date`` over (or left of) what is filled in."""
@@ -182,11 +192,12 @@ class _Finder:
         height = max(min(label.box.height, 1.6 * self.sheet.line_height), self.sheet.line_height)
         lines: list[list[Piece]] = []
         bottom = label.box.y1
+        reach = 0.25 if is_numbered(label.text) else 0.15
         for part in self._parts:
             started = bottom - 0.1 * height if lines else label.box.center[1] + 0.5 * height
             if part is label or part.box.center[1] <= started or NOTHING.match(part.text):
                 continue
-            if not (left <= part.box.x0 < right - self.sheet.char_width) or part.box.x0 - label.box.x1 > 0.15:
+            if not (left <= part.box.x0 < right - self.sheet.char_width) or part.box.x0 - label.box.x1 > reach:
                 continue
             if lines and part.box.vertical_overlap(lines[-1][-1].box) > 0.5:
                 near = part.box.x0 - lines[-1][-1].box.x1 < NEAR_GAP_CHARS * self.sheet.char_width
@@ -245,7 +256,7 @@ class _Finder:
             return
         ends = label.text.rstrip().endswith((":", "：", "?"))
         while len(rest) > 1 and not ends and rule in ("item_below", "below_word") and CONTINUES.match(rest[0].text):
-            if is_prose(rest[0].text) and len(rest[0].text) > 100:
+            if is_prose(rest[0].text) and len(rest[0].text) > 100 and not is_numbered(label.text):
                 break
             more.append(rest.pop(0))
         if rule in ("item_below", "below_word") and not ends and not more and CONTINUES.match(rest[0].text):

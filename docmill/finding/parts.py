@@ -49,6 +49,12 @@ def _joined_row(row: list[Piece]) -> list[Piece]:
             at += len(comb)
             continue
         piece, following = row[at], row[at + 1] if at + 1 < len(row) else None
+        third = row[at + 2] if at + 2 < len(row) else None
+        own = third is not None and len(third.text) > 2 and len(following.text if following else "") == 1
+        if own and third is not None and following is not None and _belongs(following, third):
+            parts.append(piece)  # a heading written downwards beside ``名   称: ...``
+            at += 1
+            continue
         if following is not None and _belongs(piece, following):
             separator = "" if is_wide(piece.text[-1]) else " "
             row = [*row[: at + 1], joined([piece, following], separator), *row[at + 2 :]]
@@ -119,6 +125,8 @@ def _label_start(text: str, start: int, colon: int) -> int:
         if not words or not words[-1][1][:1].isupper() or label_end(text[start : colon + 1]) == colon - start:
             return start
         begin = words[-1][0]
+    elif start == 0 and text[:1].islower() and text[begin].islower():
+        return start  # the last line of a label that began above
     while begin is not None and re.match(r"(?:of|to|and|the)\s", text[start + begin :]):
         begin += len(text[start + begin :].split(" ", 1)[0]) + 1
     return start + begin

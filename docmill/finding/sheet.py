@@ -179,6 +179,13 @@ class Sheet:
         return tuple(SheetMark(self._upright(m.box), m.box, m.checked, m.confidence) for m in marks)
 
     @cached_property
+    def scribbles(self) -> tuple[tuple[Box, Box], ...] | None:
+        """Handwriting that was not read: where it stands on the upright page, and as a viewer shows it."""
+        if self.page.scribbles is None:
+            return None
+        return tuple((self._upright(box), box) for box in self.page.scribbles)
+
+    @cached_property
     def cells(self) -> tuple[SheetCell, ...]:
         """All ruled cells with what stands in them. A line that runs across cells is cut at its words."""
         found = []

@@ -108,6 +108,8 @@ def label_likeness(text: str) -> float:
         likeness -= 0.1
     if len(words) == 1:
         likeness *= 0.85
+    if re.fullmatch(r"\([^()]*\)", body) and known:
+        likeness = max(likeness, 0.6)  # a caption
     return max(0.0, min(likeness, 0.9))
 
 
