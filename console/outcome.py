@@ -10,7 +10,7 @@ from docmill.failures import ConfigurationError, DocmillError, DocumentNotFound,
 
 
 class Exit(IntEnum):
-    """Exit codes, as docs/command-line.md documents them."""
+    """Exit codes, as docs/reference/command-line.md documents them."""
 
     OK = 0
     UNEXPECTED = 1

@@ -28,7 +28,7 @@ def up(as_json: Json = False) -> None:
         print_json(parts)
         return
     ui = next((part.url for part in parts if part.component == "prefect" and part.url), settings.prefect.api_url)
-    console.print(f"[bold green]up[/]: Prefect's UI at {ui}", highlight=False)
+    console.print(f"[bold green]up[/]: Prefect's UI at {(ui or '').removesuffix('/api')}", highlight=False)
 
 
 def down(as_json: Json = False) -> None:

@@ -84,7 +84,7 @@ async def _document_types(settings: Settings) -> Check:
         except DocmillError as error:
             wrong.append(error.message)
     if wrong:
-        return Check("document types", "failed", "; ".join(wrong), "see docs/document-types.md")
+        return Check("document types", "failed", "; ".join(wrong), "see docs/reference/document-types.md")
     return Check("document types", "ok", ", ".join(names))
 
 
