@@ -111,7 +111,8 @@ def parse_document_type(data: Any, *, where: str) -> DocumentType:
             f"{'.'.join(str(part) for part in e['loc']) or 'the file'}: {e['msg']}" for e in error.errors()[:8]
         )
         raise ConfigurationError(
-            f"document type {where} is wrong: {places}", remedy="see docs/reference/document-types.md for what is allowed"
+            f"document type {where} is wrong: {places}",
+            remedy="see docs/reference/document-types.md for what is allowed",
         ) from error
 
 
