@@ -74,6 +74,7 @@ class PageText:
         turned: degrees clockwise by which the page had to be turned to be upright: 0, 90, 180 or 270.
         skew: degrees counter-clockwise that were taken out before reading.
         width, height: pixels of the picture that was read, before turning.
+        scribbles: handwriting that was not read as text, near labels for signatures; None where none was looked for.
     """
 
     lines: tuple[Line, ...]
@@ -83,6 +84,7 @@ class PageText:
     skew: float = 0.0
     width: int = 0
     height: int = 0
+    scribbles: tuple[Box, ...] | None = None
 
     @property
     def text(self) -> str:

@@ -71,7 +71,7 @@ def read_as(box: Box, glyphs: Sequence[Glyph]) -> ReadAs:
 def is_text(glyph: Glyph, line: Sequence[Glyph], frame: Box | None = None) -> bool:
     """Whether a character that could be a frame or a tick is one of a word.
 
-    ``日``, ``国`` or ``口`` beside other Chinese characters or digits, unless it opens the line or stands behind a blank
+    ``日``, ``国`` or ``口`` beside other Chinese characters or digits, unless it opens the line or follows a blank
     or a stop and makes no word with what follows; ``x`` within or at the end of a word of its own case.
 
     Args:

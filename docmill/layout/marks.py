@@ -136,7 +136,13 @@ def _believable(frame: _Frame, mark: Mark, read: ReadAs, high: float, ink: Mask)
     if left and right:
         return True
     # Beside what it marks a box may stand close on one side: text that was not read is close on both, or small.
-    return read is ReadAs.NOTHING and not frame.round and (left or right) and frame.side > 0.55 * high and mark.fill < _FULL
+    return (
+        read is ReadAs.NOTHING
+        and not frame.round
+        and (left or right)
+        and frame.side > 0.55 * high
+        and mark.fill < _FULL
+    )
 
 
 def _squares(ink: Mask, least: int, most: int, *, loose: bool = False) -> list[_Frame]:

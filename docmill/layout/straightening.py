@@ -184,4 +184,5 @@ def _rebased(text: PageText, move: Callable[[Box], Box], size: tuple[int, int], 
         skew=skew,
         width=size[0],
         height=size[1],
+        scribbles=None if text.scribbles is None else tuple(move(box) for box in text.scribbles),
     )

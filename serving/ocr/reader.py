@@ -13,10 +13,11 @@ from PIL import Image
 from docmill.extraction import Grid, Mark, PageText
 from docmill.layout.glyphs import Glyph, line_boxes
 from docmill.layout.grids import find_grids
-from docmill.layout.ink import gray_picture, ink_of
+from docmill.layout.ink import Mask, gray_picture, ink_of
 from docmill.layout.islands import find_islands
 from docmill.layout.marks import find_marks
 from docmill.layout.reading_order import reading_order
+from docmill.layout.scribbles import find_scribbles
 from docmill.layout.straightening import Picture, Straightening, on_page
 from docmill.layout.written_marks import without_frames, written_marks
 from serving.ocr.crops import colour_picture, cropped, legible
@@ -57,7 +58,8 @@ class OcrOptions:
         backend: ``auto``, ``openvino`` or ``onnxruntime``.
         max_pixels: a larger picture is looked through at a smaller scale (and its lines are read at full scale).
         min_confidence: lines below it are dropped.
-        straighten, marks, grids: whether to turn and level pages, look for check boxes, look for ruled tables.
+        straighten, marks, grids: whether to turn and level pages, look for check boxes and signatures, look for ruled
+            tables.
     """
 
     threads: int = 1
@@ -192,12 +194,17 @@ class OcrReader:
         height, width = level.shape[:2]
         seen = self._seen(level, quads)
         glyphs = [g for i, (quad, answer) in enumerate(seen) for g in glyphs_of(i, quad, answer, (width, height))]
-        marks, grids = self._drawn(level, glyphs)
+        gray = gray_picture(level)
+        ink = ink_of(gray)
+        marks, grids = self._drawn(gray, ink, glyphs)
         if marks:
             seen = _text_only(seen, glyphs, marks)
         lines = [line_of(quad, answer, (width, height)) for quad, answer in seen]
+        scribbles = None
+        if self.options.marks:
+            scribbles = find_scribbles(ink, [(line.text, line.box) for line in lines], [mark.box for mark in marks])
         order = reading_order([line.box for line in lines], width / height)
-        text = PageText(tuple(lines[i] for i in order), marks, grids, width=width, height=height)
+        text = PageText(tuple(lines[i] for i in order), marks, grids, width=width, height=height, scribbles=scribbles)
         return text if way.identity else on_page(text, way)
 
     def _seen(self, picture: Picture, quads: Quads) -> list[Seen]:
@@ -210,11 +217,7 @@ class OcrReader:
             if answer.text.strip() and answer.confidence >= self.options.min_confidence
         ]
 
-    def _drawn(self, picture: Picture, glyphs: list[Glyph]) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
-        if not (self.options.marks or self.options.grids):
-            return (), ()
-        gray = gray_picture(picture)
-        ink = ink_of(gray)
+    def _drawn(self, gray: Picture, ink: Mask, glyphs: list[Glyph]) -> tuple[tuple[Mark, ...], tuple[Grid, ...]]:
         marks: tuple[Mark, ...] = ()
         if self.options.marks:
             marks = find_marks(gray, ink, sorted(glyphs, key=lambda g: g.box.x0))

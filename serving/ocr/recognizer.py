@@ -225,7 +225,7 @@ def _decoded(best: NDArray[Any], sure: NDArray[Any], letters: list[str], used: i
         last = column
         while last + 1 < len(best) and best[last + 1] == best[column]:
             last += 1
-        at = ((column + last + 1) / 2) * _STEP / used
+        at = float(column + last + 1) / 2 * _STEP / used
         characters.append(Character(letters[best[column]], min(1.0, at), float(sure[column])))
     mean = sum(c.confidence for c in characters) / len(characters) if characters else 0.0
     return Recognised(tuple(characters), mean)
