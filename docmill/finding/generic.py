@@ -11,6 +11,7 @@ from docmill.finding.candidate import Candidate
 from docmill.finding.checkboxes import CheckBox, find_checkboxes
 from docmill.finding.compounds import parts_of
 from docmill.finding.field import Reading, build_field
+from docmill.finding.open_tables import open_tables
 from docmill.finding.pairs import find_pairs
 from docmill.finding.parts import Pair
 from docmill.finding.sheet import Sheet
@@ -33,7 +34,10 @@ def generic_fields(
     boxes = find_checkboxes(sheet)
     tables = [t for t in grid_tables(sheet) if not t.used & boxes.used]
     taken = boxes.used.union(*(t.used for t in tables))
-    pairs = find_pairs(sheet, taken, reading.date_order)
+    opened, columns = open_tables(sheet, taken)
+    tables = [*tables, *opened]
+    taken = taken.union(*(t.used for t in opened), (p.index for c in columns for p in (c.label, c.value)))
+    pairs = [*columns, *find_pairs(sheet, taken, reading.date_order)]
     pairs = [part for pair in pairs for part in (pair, *parts_of(pair, reading.date_order))]
     fields = [pair_field(pair, document_type, reading) for pair in pairs]
     title = title_of(sheet, {p.label.index for p in pairs})

@@ -40,8 +40,8 @@ def open_tables(sheet: Sheet, used: frozenset[int]) -> tuple[list[FoundTable], l
             tables.append(FoundTable(tuple(heads), cells, here, ruled=False))
             taken |= here
             number += len(rows)
-        elif rows and all(len(c) == 1 for c in rows[0]):
-            pairs.extend(Pair(h, c[0], 0.85, "columns") for h, c in zip(heads, rows[0], strict=True))
+        elif rows and all(rows[0]):
+            pairs.extend(Pair(h, joined(c), 0.85, "columns") for h, c in zip(heads, rows[0], strict=True))
     return tables, pairs
 
 
@@ -72,12 +72,33 @@ def _rows_under(heads: list[Piece], sheet: Sheet, start: int, taken: set[int]) -
             if at is not None:
                 columns[at].append(piece)
         filled = sum(bool(c) for c in columns)
+        if filled and _goes_on(columns, rows, sheet):
+            for column, more in zip(rows[-1], columns, strict=True):
+                column.extend(more)
+            bottom = max(p.box.y1 for p in row)
+            continue
         held = [p for c in columns for p in c]
         if filled < max(2, 0.5 * len(heads)) or len(held) < len(row) or not _are_values(held):
             break
         rows.append(columns)
         bottom = max(p.box.y1 for p in row)
     return rows
+
+
+def _goes_on(columns: list[list[Piece]], rows: list[list[list[Piece]]], sheet: Sheet) -> bool:
+    """Whether a row of print is the second line of texts in the row above: close below them, starting where they do."""
+    if not rows:
+        return False
+    for column, above in zip(columns, rows[-1], strict=True):
+        for piece in column:
+            if not above or label_likeness(piece.text) >= 0.55 or split_label(piece) is not None:
+                return False
+            close = piece.box.y0 - above[-1].box.y1 < 0.7 * sheet.line_height
+            aligned = abs(piece.box.x0 - above[0].box.x0) < 2 * sheet.char_width
+            text = any(c.isalpha() for c in above[0].text) and not re.fullmatch(r"[$€£¥]?[\d.,]+%?", piece.text)
+            if not (close and aligned and text and above[0].box.width > 6 * sheet.char_width):
+                return False
+    return sum(bool(c) for c in columns) < 0.5 * len(columns)
 
 
 def _column(piece: Piece, heads: Sequence[Piece], sheet: Sheet) -> int | None:

@@ -23,6 +23,7 @@ _TITLE = re.compile(
     r"(?:发票|申请表|登记表|简历|证书|合同|收据|报告|清单|订单|申请单|用车单)$",
     re.IGNORECASE,
 )
+_NO_TITLE = re.compile(r"[:：]|^(?:pursuant|under|for use|as|see|department|in accordance)\b", re.IGNORECASE)
 HEAD = 0.2
 """A title stands within this share of the page."""
 
@@ -79,5 +80,6 @@ def _second_line(sheet: Sheet, title: Piece) -> list[Piece]:
         alike = 0.85 < piece.box.height / title.box.height < 1.18
         if alike and -0.3 * title.box.height < gap < 0.5 * title.box.height and piece.box.y0 > title.box.center[1]:
             middle = abs(piece.box.center[0] - title.box.center[0]) < 0.1
-            return [piece] if middle and not re.search(r"[:：]", piece.text) else []
+            other = _NO_TITLE.search(piece.text)
+            return [piece] if middle and not other else []
     return []

@@ -45,7 +45,7 @@ _TIME_FOLLOWS = r"(?=\d{1,2}:\d{2})"
 _EDGE = rf"(?!{_D})"
 _NUMERIC_DMY = re.compile(
     rf"(?<![\w.])({_D}{{1,2}})({_SEP})({_D}{{1,2}})({_SEP})"
-    rf"({_YEAR4}(?:{_TIME_FOLLOWS}|{_EDGE}(?!/\d))|{_D}{{2}}{_EDGE}(?![-/.]\d(?!\d?:)|,\d))"
+    rf"({_YEAR4}(?:{_TIME_FOLLOWS}|{_EDGE}(?!/\d))|{_D}{{2}}{_EDGE}(?![-/.]\d(?!\d?[:/])|,\d))"
 )
 _NUMERIC_YMD = re.compile(
     rf"(?<![\w.])({_YEAR4})\s?([-/.年])\s?({_D}{{1,2}})\s?[-/.月]\s?({_D}{{1,2}})(?:{_TIME_FOLLOWS}|(?!{_D}|[-/]\d))\s?[日号]?"
