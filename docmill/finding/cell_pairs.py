@@ -26,7 +26,7 @@ def cell_pairs(sheet: Sheet, used: frozenset[int]) -> list[Pair]:
     """
     pairs: list[Pair] = []
     done: set[int] = set()
-    trusted = _trusted_grids(sheet)
+    trusted = trusted_grids(sheet)
     for cell in sorted(sheet.cells, key=lambda c: (c.grid, c.cell.row, c.cell.column)):
         if id(cell) in done or cell.grid not in trusted or not _free(cell, used):
             continue
@@ -69,7 +69,7 @@ def _is_value(cell: SheetCell) -> bool:
     return pairs == 0 and (len(cell.pieces) == 1 or label_likeness(cell.pieces[0].text) < LIKELY)
 
 
-def _trusted_grids(sheet: Sheet) -> set[int]:
+def trusted_grids(sheet: Sheet) -> set[int]:
     """Grids whose lines do not cut through the text: those are drawn tables, others are underlines and frames."""
     whole: dict[int, list[bool]] = {}
     lines = {p.index: p.text for p in sheet.pieces}

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 
-from docmill.finding.cell_pairs import CONTINUES, LIKELY, cell_pairs
+from docmill.finding.cell_pairs import CONTINUES, LIKELY, cell_pairs, trusted_grids
 from docmill.finding.geometry import NEAR_GAP_CHARS
 from docmill.finding.parts import NOTHING, Pair, prepared, split_label
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.finding.stamps import stamps
 from docmill.finding.vocabulary import is_numbered, is_prose, label_likeness, phrase_end
+from docmill.geometry import Box
 from docmill.normalisation.dates import DateOrder
 from docmill.normalisation.text import has_wide
 
 SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVX]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
+_REMARK = re.compile(
+    r"^\W*(?:please\s+)?(?:notes?|instructions?|important|warning|caution|notice|example|remember|attention|disclaimer|tip|hint|"
+    r"public reporting burden|privacy act[\w ]*)\W*$",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r",\s")
+_SENTENCE = re.compile(
+    r"\b(?:I|we|you)\s+(?:am|are|have|had|will|must|certify|declare|agree)\b|[;,]$|\b(?:and|or)$", re.IGNORECASE
+)
 VALUE_GAP = 2.1
 """How far below its label a value can start, in heights of a line."""
 
@@ -47,6 +57,15 @@ class _Finder:
         self._parts = prepared(sheet, used)
         self._labels = {id(part): split for part in self._parts if (split := split_label(part)) is not None}
         self._taken: set[int] = set()
+        trusted = trusted_grids(sheet)
+        self._cells = [c.box for c in sheet.cells if c.grid in trusted and c.box.area < 0.15]
+
+    def _apart(self, label: Piece, part: Piece) -> bool:
+        """Whether a drawn line parts the two: the label stands in a cell that the other is not in."""
+        own = [c for c in self._cells if _inside(label.box, c)]
+        if not own:
+            return False
+        return not any(_inside(part.box, c) for c in own)
 
     def keep(self, pairs: list[Pair]) -> None:
         """Take pairs that were found elsewhere: their text is spent."""
@@ -67,7 +86,7 @@ class _Finder:
         if len(items) < 3:
             return  # a numbered paragraph or two do not make a form
         for part in items:
-            if self._is_taken(part):
+            if self._is_taken(part) or (is_prose(part.text) and _SENTENCE.search(part.text)):
                 continue
             split = self._labels.get(id(part))
             if split is not None and split[1] is not None:
@@ -86,13 +105,16 @@ class _Finder:
             if split is None or self._is_taken(part):
                 continue
             label, value = split
+            if value is not None and _is_remark(label.text, value.text):
+                self._take(part)
+                continue
             if value is not None:
                 whole = joined([value, *self._run_on(part)], " ")
                 whole = joined([whole, *self._continuation(label, whole)])
                 self._pair(part, label, [whole], 0.95, "same_line")
             elif right := self._right(part, 0.45):
                 self._pair(part, label, right, 0.9, "right_of", " ")
-            elif below := self._below(part, 0.9):
+            elif below := self._below(part, 0.9 if not part.text[:1].islower() else 0.6):
                 self._pair(part, label, below, 0.75, "below")
 
     def phrases(self) -> None:
@@ -117,12 +139,32 @@ class _Finder:
             gap = right[0].box.x0 - part.box.x1 if right else 1.0
             digits = any(c.isdigit() for p in right[:1] for c in p.text)
             beside = bool(right) and (gap < 0.12 or has_wide(part.text) or digits)
+            label = self._whole_label(part)
             if beside or (right and not below):
-                self._pair(part, part, right, 0.75 * likeness + 0.1, "right_of_word", " ")
+                self._pair(part, label, right, 0.75 * likeness + 0.1, "right_of_word", " ")
             elif below:
-                self._pair(part, part, below, 0.75 * likeness + 0.05, "below_word")
+                self._pair(part, label, below, 0.75 * likeness + 0.05, "below_word")
             elif (above := self._above(part)) is not None:
                 self._pair(part, part, [above], 0.6 * likeness, "caption")
+
+    def _whole_label(self, part: Piece) -> Piece:
+        """The label with the line above that it goes on from: it starts with a small letter, right below it."""
+        if not part.text[:1].islower():
+            return part
+        for above in self._parts:
+            gap = part.box.y0 - above.box.y1
+            if (
+                -0.4 * self.sheet.line_height < gap < 0.6 * self.sheet.line_height
+                and above.box.center[1] < part.box.y0
+                and abs(above.box.x0 - part.box.x0) < 2 * self.sheet.char_width
+                and not self._is_taken(above)
+                and id(above) not in self._labels
+                and above.text[:1].isupper()
+                and not above.text.rstrip().endswith(".")
+            ):
+                self._take(above)
+                return joined([above, part], " ")
+        return part
 
     def rows(self) -> None:
         """What is left: a short text and a number behind it on one row."""
@@ -154,6 +196,8 @@ class _Finder:
                 continue
             limit = NEAR_GAP_CHARS * self.sheet.char_width if run else widest
             if self._is_taken(piece) or id(piece) in self._labels or piece.box.x0 - edge > limit:
+                break
+            if self._apart(label, piece):
                 break
             if is_prose(piece.text) or is_numbered(piece.text) or label_likeness(piece.text) >= 0.6:
                 break
@@ -206,7 +250,7 @@ class _Finder:
                 continue
             still_label = all(CONTINUES.match(line[0].text) for line in lines)
             limit = VALUE_GAP if still_label else 0.75
-            stop = part.box.y0 - bottom > limit * height or self._is_taken(part)
+            stop = part.box.y0 - bottom > limit * height or self._is_taken(part) or self._apart(label, part)
             if stop or not self._can_be_value(part, likeness, first=not lines):
                 break
             lines.append([part])
@@ -284,8 +328,21 @@ class _Finder:
         return id(part) in self._taken
 
 
+def _is_remark(label: str, value: str) -> bool:
+    """Whether ``Label: text`` is a remark of the form's, or a sentence with a colon, and nothing that is filled in."""
+    if not (is_prose(value) or (len(value.split()) >= 7 and value[:1].islower())):
+        return _CLAUSE.search(label) is not None and len(value.split()) <= 2 and value.islower() and value.isalpha()
+    return bool(_REMARK.match(label)) or label_likeness(label) < 0.3
+
+
 def _opens(text: str) -> bool:
     return text.count("(") > text.count(")") and text.rfind("(") > 0
+
+
+def _inside(box: Box, cell: Box) -> bool:
+    """Whether the middle of a text stands in a cell."""
+    x, y = box.center
+    return cell.x0 <= x <= cell.x1 and cell.y0 <= y <= cell.y1
 
 
 def _is_short_text(text: str) -> bool:
