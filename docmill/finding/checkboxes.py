@@ -184,6 +184,8 @@ def _at(group: list[SheetMark], word: Piece) -> float:
 
 
 def _in(word: Piece) -> bool:
+    if re.fullmatch(r"[$€£¥]?(?:\d[.,-]?){4,}[A-Z]?|[$€£¥]", word.text):
+        return False  # something filled in beside the box
     return bool(clean_label(word.text)) or any(c.isalnum() for c in word.text)
 
 

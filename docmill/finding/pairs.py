@@ -14,7 +14,7 @@ from docmill.geometry import Box
 from docmill.normalisation.dates import DateOrder
 from docmill.normalisation.text import has_wide
 
-SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVX]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
+SECTION = re.compile(r"^(?:part|section|schedule|appendix)\s+(?:[IVXl1|]+|\d+|[A-Z])\b|^(?:or|and)$", re.IGNORECASE)
 _REMARK = re.compile(
     r"^\W*(?:please\s+)?(?:notes?|instructions?|important|warning|caution|notice|example|remember|attention|disclaimer|tip|hint|"
     r"public reporting burden|privacy act[\w ]*)\W*$",
@@ -62,7 +62,8 @@ class _Finder:
 
     def _apart(self, label: Piece, part: Piece) -> bool:
         """Whether a drawn line parts the two: the label stands in a cell that the other is not in."""
-        own = [c for c in self._cells if _inside(label.box, c)]
+        room = 1.8 * max(label.box.height, self.sheet.line_height)  # a cell too low for a value has it elsewhere
+        own = [c for c in self._cells if _inside(label.box, c) and c.height > room]
         if not own:
             return False
         return not any(_inside(part.box, c) for c in own)
@@ -253,6 +254,8 @@ class _Finder:
             stop = part.box.y0 - bottom > limit * height or self._is_taken(part) or self._apart(label, part)
             if stop or not self._can_be_value(part, likeness, first=not lines):
                 break
+            if lines and is_prose(part.text) and not is_prose(lines[0][0].text):
+                break
             lines.append([part])
             bottom = max(bottom, part.box.y1)
             if len(lines) >= 7:
@@ -307,6 +310,9 @@ class _Finder:
             only_bracket = re.fullmatch(r"\([^()]*\)?", rest[0].text)
             if only_bracket:
                 return
+            tight = rest[0].box.y0 - label.box.y1 < 0.35 * self.sheet.line_height
+            if tight and len(rest) == 1 and not any(c.isdigit() or c.isupper() for c in rest[0].text):
+                return  # the label's second line over an empty space
         self._add(joined([label, *more]), joined(rest, separator), quality, rule)
         for piece in (part, *value):
             self._take(piece)
@@ -330,6 +336,8 @@ class _Finder:
 
 def _is_remark(label: str, value: str) -> bool:
     """Whether ``Label: text`` is a remark of the form's, or a sentence with a colon, and nothing that is filled in."""
+    if _REMARK.match(label) and len(value.split()) >= 8:
+        return True
     if not (is_prose(value) or (len(value.split()) >= 7 and value[:1].islower())):
         return _CLAUSE.search(label) is not None and len(value.split()) <= 2 and value.islower() and value.isalpha()
     return bool(_REMARK.match(label)) or label_likeness(label) < 0.3
