@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from docmill.document_types import FieldSpec
 from docmill.extraction import FieldKind
+from docmill.finding.amount_kinds import kind_of_row
 from docmill.finding.sheet import Piece, Sheet, joined
 from docmill.finding.tables import FoundTable
-from docmill.finding.totals import amounts_in, kind_of_row
+from docmill.finding.totals import amounts_in
 from docmill.normalisation.dates import find_dates
 
 _TIMES = re.compile(

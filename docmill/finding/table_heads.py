@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rapidfuzz import fuzz
 
 from docmill.document_types import FieldSpec
+from docmill.finding.amount_kinds import is_summary
 from docmill.finding.sheet import Piece, Sheet
-from docmill.finding.totals import is_summary
 from docmill.normalisation.text import comparison_form
 
 

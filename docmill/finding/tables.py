@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from docmill.document_types import FieldSpec
 from docmill.extraction import FieldKind, TableData
+from docmill.finding.amount_kinds import kind_of_row
 from docmill.finding.sheet import Piece, Sheet, SheetCell, joined
 from docmill.finding.table_heads import header_rows
-from docmill.finding.totals import kind_of_row
 from docmill.finding.vocabulary import label_likeness
 from docmill.geometry import Box
 from docmill.normalisation.money import find_amounts

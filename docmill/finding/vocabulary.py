@@ -40,6 +40,7 @@ _CHINESE = re.compile(
     r"技能|水平|驾照|爱好|特长|英语|普通话|规格|型号|数量|单价|总价|类别|类型|用途|说明|称|地点|方式|尺码)$"
 )
 _NUMBER_LED = re.compile(r"^\s*\d{1,2}\s?[A-Za-z]?[.)]?\s+(?=[A-Z(])|^\s*\d{1,2}[.)]\s?(?=[A-Z(])|^\(?[a-z]\)\s")
+_DATED = re.compile(r"^\s*\d{1,2}\.?\s+[^\W\d]{3,9}\.?,?\s+(?:19|20)\d{2}\b")
 MOST_WORDS = 14
 _PHRASES = re.compile(
     r"(?:sold|bill|ship|remit|billed|invoice)[\s-]to|invoice(?:\s(?:no|number|date))?|order(?:\s(?:no|number|date))?|name|"
@@ -63,6 +64,8 @@ _STREET = re.compile(r"\b(street|st|road|rd|lane|ln|ave|avenue|drive|dr|blvd|way
 
 def is_numbered(text: str) -> bool:
     """Whether a text begins with an item's number (``5. Date``, ``12A. Pay``, ``1 Name``), and is no house number."""
+    if _DATED.match(text):
+        return False
     return bool(_NUMBER_LED.match(text)) and not (_STREET.search(text) and len(text.split()) <= 5)
 
 

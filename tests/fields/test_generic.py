@@ -253,3 +253,123 @@ def test_yes_and_no_read_with_a_part_of_their_boxes(blank) -> None:
 def test_a_letter_in_a_word_is_no_box(blank) -> None:
     page = blank().text(0.10, 0.1, "Phone: 7702118xxxx").mark(0.10 + 0.011 * 15.5, 0.1, True)
     assert boxes(page.read()) == {}
+
+
+def rows(page: PageText) -> list[tuple[int, str, str]]:
+    return [(f.row, f.name, f.raw) for f in find_fields(page, GENERIC)[0] if f.row is not None]
+
+
+def test_headings_over_rows_without_ruling_are_a_table(blank) -> None:
+    page = blank().row(0.20, (0.05, "Start Date"), (0.30, "End Date"), (0.55, "Gross Amount"), (0.80, "Net Amount"))
+    page.row(0.22, (0.05, "01/06/21"), (0.30, "01/12/21"), (0.55, "$410.00"), (0.80, "$348.50"))
+    page.row(0.24, (0.05, "Totals"), (0.55, "$410.00"), (0.80, "$348.50"))
+    assert rows(page.read()) == [
+        (0, "table 1.Start Date", "01/06/21"),
+        (0, "table 1.End Date", "01/12/21"),
+        (0, "table 1.Gross Amount", "$410.00"),
+        (0, "table 1.Net Amount", "$348.50"),
+        (1, "table 1.Start Date", "Totals"),
+        (1, "table 1.Gross Amount", "$410.00"),
+        (1, "table 1.Net Amount", "$348.50"),
+    ]
+
+
+def test_headings_over_one_row_are_pairs(blank) -> None:
+    page = blank().row(0.20, (0.05, "Invoice Number"), (0.30, "Date of Issue"), (0.55, "Payment Due"))
+    page.row(0.22, (0.05, "RE-1147"), (0.30, "20 January 2024"), (0.55, "3 February 2024"))
+    found = pairs(page.read())
+    assert found == {"Invoice Number": "RE-1147", "Date of Issue": "20 January 2024", "Payment Due": "3 February 2024"}
+
+
+def test_a_text_that_goes_on_below_its_row_stays_in_its_cell(blank) -> None:
+    page = blank().row(0.200, (0.05, "Item"), (0.30, "Description"), (0.70, "Amount"))
+    page.row(0.222, (0.05, "1"), (0.30, "Repair of the long"), (0.70, "41.00")).text(0.30, 0.238, "garden wall")
+    page.row(0.262, (0.05, "2"), (0.30, "Paint for a door"), (0.70, "12.00"))
+    assert [raw for _, name, raw in rows(page.read()) if name.endswith("Description")] == [
+        "Repair of the long garden wall",
+        "Paint for a door",
+    ]
+
+
+def test_a_span_of_dates_is_also_its_ends(blank) -> None:
+    page = blank().row(0.1, (0.05, "Flight Dates:"), (0.30, "02/11/21-02/18/21"))
+    assert pairs(page.read()) == {
+        "Flight Dates": "02/11/21-02/18/21",
+        "Flight Dates from": "02/11/21",
+        "Flight Dates to": "02/18/21",
+    }
+
+
+@pytest.mark.parametrize(
+    ("label", "lines", "parts"),
+    [
+        ("Name and title:", ["Orla Fenwick", "Executive Director"], ["Orla Fenwick", "Executive Director"]),
+        ("Name and title:", ["Orla Fenwick, Executive Director"], ["Orla Fenwick", "Executive Director"]),
+        ("Name and address of employer:", ["Orla Fenwick 7 Moss Lane"], ["Orla Fenwick", "7 Moss Lane"]),
+        ("Name and address:", ["Orla Fenwick", "Moss House, Dunmore"], ["Orla Fenwick", "Moss House, Dunmore"]),
+    ],
+)
+def test_a_label_that_asks_for_two_things(blank, label: str, lines: list[str], parts: list[str]) -> None:
+    page = blank().text(0.05, 0.1, label)
+    for number, line in enumerate(lines):
+        page.text(0.05, 0.12 + 0.018 * number, line)
+    found = find_fields(page.read(), GENERIC)[0]
+    assert [f.raw for f in found] == [" ".join(lines), *parts]
+
+
+def test_two_numbers_under_two_names(blank) -> None:
+    page = blank().row(0.1, (0.05, "Contract / Revision:"), (0.35, "114720 / 3"))
+    assert pairs(page.read()) == {"Contract / Revision": "114720 / 3", "Contract": "114720", "Revision": "3"}
+
+
+def test_a_stamp_with_its_moment(blank) -> None:
+    page = blank().text(0.1, 0.02, "Received by the Registration Unit 07/17/2021 5:54:44 PM")
+    assert pairs(page.read()) == {"Received by the Registration Unit": "07/17/2021 5:54:44 PM"}
+
+
+def test_the_title_of_a_form(blank) -> None:
+    page = blank().text(0.05, 0.04, "Department of Bridges").text(0.4, 0.06, "Application for a Permit", height=0.02)
+    page.text(0.05, 0.12, "Name: Orla Fenwick")
+    assert pairs(page.read()) == {"form title": "Application for a Permit", "Name": "Orla Fenwick"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Note: If the account is in more than one name, see the instructions for line one and also what they say",
+        "Instructions: Complete items 1 through 7 and forward this form to the office that is named in item 1",
+        "no longer subject to backup rules; and",
+    ],
+)
+def test_remarks_are_no_pairs(blank, line: str) -> None:
+    assert pairs(blank().text(0.05, 0.1, line).text(0.05, 0.3, "Name: Orla Fenwick").read()) == {"Name": "Orla Fenwick"}
+
+
+def test_a_label_of_two_lines_over_an_empty_space(blank) -> None:
+    page = blank().text(0.05, 0.100, "10 Gross proceeds paid to an").text(0.05, 0.114, "attorney")
+    page.text(0.05, 0.2, "11 Date of sale").text(0.05, 0.23, "4/5/2021").text(0.05, 0.3, "12 Name").text(
+        0.05, 0.33, "Orla"
+    )
+    assert pairs(page.read()) == {"11 Date of sale": "4/5/2021", "12 Name": "Orla"}
+
+
+def test_the_second_line_of_a_label_is_read_with_its_first(blank) -> None:
+    page = blank().text(0.05, 0.100, "Exemption from reporting").row(0.114, (0.05, "code (if any)"), (0.30, "A"))
+    assert pairs(page.read()) == {"Exemption from reporting code (if any)": "A"}
+
+
+def test_a_drawn_line_parts_a_label_from_the_next_cell(blank) -> None:
+    page = blank().grid([0.05, 0.45, 0.95], [0.1, 0.2, 0.3])
+    page.row(0.115, (0.06, "Account number"), (0.46, "Payer's name")).text(0.46, 0.16, "Orla Fenwick")
+    page.row(0.215, (0.06, "State"), (0.46, "City")).row(0.26, (0.06, "Oregon"), (0.46, "Dunmore"))
+    assert pairs(page.read()) == {"Payer's name": "Orla Fenwick", "State": "Oregon", "City": "Dunmore"}
+
+
+def test_a_name_of_two_spaced_characters_beside_a_heading_written_downwards(blank) -> None:
+    page = blank().row(0.1, (0.05, "购"), (0.10, "名"), (0.16, "称:青禾茶行"))
+    assert pairs(page.read()) == {"名称": "青禾茶行"}
+
+
+def test_an_amount_beside_a_box_is_not_its_label(blank) -> None:
+    page = blank().mark(0.30, 0.1, True).row(0.1, (0.1, "64564"), (0.33, "Weekly"))
+    assert [f.name for f in find_fields(page.read(), GENERIC)[0] if f.kind is FieldKind.BOOLEAN] == ["Weekly"]
