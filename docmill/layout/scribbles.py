@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from docmill.geometry import Box
 from docmill.layout.ink import Mask
+from docmill.layout.islands import Rectangle
 
 _LABEL = re.compile(
     r"\b(?:signatures?|signed|sign here|autograph|signatory)\b|签名|签字|签章|签署|簽名|簽字|簽章|署名", re.IGNORECASE
@@ -82,7 +84,7 @@ def _written(ink: Mask, zone: Box, label: Box, covered: Sequence[Box]) -> list[B
         right, bottom = round(box.x1 * wide) - x0 + 1, round(box.y1 * tall) - y0 + 1
         part[max(0, top) : max(0, bottom), max(0, left) : max(0, right)] = 0
     # A pen crosses the line that it signs on: what that line's removal parted is joined again.
-    joined = cv2.morphologyEx(part, cv2.MORPH_CLOSE, np.ones((5, 3), np.uint8))
+    joined = cv2.morphologyEx(part, cv2.MORPH_CLOSE, np.ones((max(5, high // 3), 3), np.uint8))
     count, _, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
     pieces = [tuple(int(v) for v in stats[n]) for n in range(1, count)]
     strokes = [p for p in pieces if _is_stroke(p, high, part.shape[1])]
@@ -107,29 +109,35 @@ def _is_stroke(piece: tuple[int, ...], high: int, wide: int) -> bool:
     )
 
 
-def _clusters(
-    strokes: Sequence[tuple[int, ...]], pieces: Sequence[tuple[int, ...]], high: int
-) -> list[tuple[int, int, int, int]]:
+def _clusters(strokes: Sequence[tuple[int, ...]], pieces: Sequence[tuple[int, ...]], high: int) -> list[Rectangle]:
     """Rectangles around strokes and the pieces of ink near them."""
-    found: list[tuple[int, int, int, int]] = []
-    for x, y, across, down, _ in strokes:
-        box = (x, y, x + across, y + down)
-        for known in [f for f in found if _near(f, box, high)]:
-            found.remove(known)
-            box = _around(box, known)
-        found.append(box)
-    for number, box in enumerate(found):
-        for x, y, across, down, _ in pieces:
-            own = (x, y, x + across, y + down)
-            if down >= 0.3 * high and _near(found[number], own, high // 2):
-                box = _around(box, own)
-        found[number] = box
+    found = _merged([(x, y, x + across, y + down) for x, y, across, down, _ in strokes], high)
+    near = [(x, y, x + across, y + down) for x, y, across, down, _ in pieces if down >= 0.3 * high]
+    for _ in range(3):
+        # Strokes that a rule parted lie apart: each round takes in what is near to what is held.
+        found = _merged([_grown(cluster, near, high // 2) for cluster in found], high)
     return found
 
 
-def _near(a: tuple[int, int, int, int], b: tuple[int, int, int, int], reach: int) -> bool:
+def _grown(box: Rectangle, near: Sequence[Rectangle], reach: int) -> Rectangle:
+    return functools.reduce(_around, (own for own in near if _near(box, own, reach)), box)
+
+
+def _merged(boxes: Sequence[Rectangle], reach: int) -> list[Rectangle]:
+    found: list[Rectangle] = []
+    for one in boxes:
+        box = one
+        while close := [known for known in found if _near(known, box, reach)]:
+            for known in close:
+                found.remove(known)
+                box = _around(box, known)
+        found.append(box)
+    return found
+
+
+def _near(a: Rectangle, b: Rectangle, reach: int) -> bool:
     return max(a[0], b[0]) - min(a[2], b[2]) <= reach and max(a[1], b[1]) - min(a[3], b[3]) <= reach
 
 
-def _around(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def _around(a: Rectangle, b: Rectangle) -> Rectangle:
     return min(a[0], b[0]), min(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])

@@ -19,6 +19,7 @@ class Page:
     lines: list[Line] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     grids: list[Grid] = field(default_factory=list)
+    scribbles: tuple[Box, ...] | None = None
 
     def text(self, x: float, y: float, text: str, *, height: float = HEIGHT, confidence: float = 0.99) -> "Page":
         """One line whose left edge is at x and whose middle is at y."""
@@ -54,6 +55,12 @@ class Page:
         self.grids.append(Grid(Box(xs[0], ys[0], xs[-1], ys[-1]), cells))
         return self
 
+    def scribble(self, x: float, y: float, width: float = 0.15, height: float = 0.03) -> "Page":
+        """Handwriting that was not read, with its left edge at x and its middle at y."""
+        box = Box.clipped(x, y - height / 2, x + width, y + height / 2)
+        self.scribbles = (*(self.scribbles or ()), box)
+        return self
+
     def read(self, **how: float) -> PageText:
         """The page as the reader hands it on."""
         return PageText(
@@ -62,6 +69,7 @@ class Page:
             tuple(self.grids),
             width=1000,
             height=1400,
+            scribbles=self.scribbles,
             **how,  # type: ignore[arg-type]
         )
 

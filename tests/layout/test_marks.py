@@ -134,9 +134,86 @@ def test_a_drawn_mark_is_not_told_twice() -> None:
     assert without_frames(written("Yes"), [drawn]) == [True, True, True]
 
 
+def in_pitch(text: str, pitch: int, size: int) -> list[Glyph]:
+    """Characters set in squares of ``pitch`` pixels from (200, 300), as they are read."""
+    return [
+        Glyph(
+            c,
+            Box((200 + pitch * i) / WIDTH, 296 / HEIGHT, (200 + pitch * (i + 1)) / WIDTH, (304 + size) / HEIGHT),
+            1,
+            0,
+        )
+        for i, c in enumerate(text)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["2020年5月20日", "上海静安区市北", "日期：2020", "出生日期", "中国 829510", "人口数", "项目"]
+)
+def test_square_characters_are_text(text: str) -> None:
+    image, draw = page()
+    glyphs = in_pitch(text, 34, 28)
+    for number, character in enumerate(text):
+        x = 203 + 34 * number
+        if character in "日区国口目":
+            draw.rectangle((x, 302, x + 26, 328), outline=0, width=3)
+            draw.line((x, 315, x + 26, 315), fill=0, width=3)
+        elif not character.isspace():
+            draw.line((x, 304, x + 26, 326), fill=0, width=3)
+            draw.line((x + 13, 300, x + 13, 330), fill=0, width=3)
+    marks = find_marks(np.asarray(image), glyphs=glyphs)
+    assert marks == ()
+    # Not even where a mark was seen does it vanish from the text.
+    drawn = [Mark(g.box, True, 0.4, 0.9) for g in glyphs if g.text in "日区国口目"]
+    assert drawn and all(without_frames(glyphs, drawn))
+
+
+@pytest.mark.parametrize("text", ["口男口女", "口 男", "性别：口男口女", "区 自驾"])
+def test_frames_before_chinese_labels_are_boxes(text: str) -> None:
+    image, draw = page()
+    glyphs = in_pitch(text, 34, 28)
+    at = [i for i, c in enumerate(text) if c in "口区"]
+    for number in at:
+        draw.rectangle((203 + 34 * number, 302, 231 + 34 * number, 330), outline=0, width=2)
+    marks = find_marks(np.asarray(image), glyphs=glyphs)
+    assert len(marks) == len(at)
+    assert [i for i, kept in enumerate(without_frames(glyphs, marks)) if not kept] == at
+
+
+def broken(draw: ImageDraw.ImageDraw, x: int, y: int) -> None:
+    draw.rectangle((x, y, x + 30, y + 30), outline=0, width=2)
+    draw.rectangle((x + 28, y + 12, x + 32, y + 16), fill=255)
+
+
+def test_a_broken_frame_is_found_by_its_neighbours() -> None:
+    image, draw = page()
+    broken(draw, 900, 360)
+    assert seen(image) == []
+    for row in range(3):
+        draw.rectangle((300, 300 + 60 * row, 330, 330 + 60 * row), outline=0, width=2)
+    broken(draw, 1200, 1800)  # in no row or column with another
+    assert seen(image) == [(300, 300, False), (300, 360, False), (900, 360, False), (300, 420, False)]
+
+
+def test_bars_and_blots_are_no_boxes() -> None:
+    image, draw = page()
+    for row in range(6):
+        draw.rectangle((300, 300 + 40 * row, 315, 314 + 40 * row), fill=0)
+    glyphs = written("Terms of payment")
+    assert seen(image, tuple(glyphs)) == []
+
+
 @pytest.mark.parametrize(
     ("text", "at", "read"),
     [
+        ("Exempt", 1, ReadAs.LETTER),
+        ("PO Box 12", 5, ReadAs.LETTER),
+        ("YesX No", 3, ReadAs.TICK),
+        ("5x5", 1, ReadAs.LETTER),
+        ("生日", 1, ReadAs.LETTER),
+        ("20日", 2, ReadAs.LETTER),
+        ("国籍", 0, ReadAs.LETTER),
+        ("日 自驾", 0, ReadAs.FRAME),
         ("口 yes", 0, ReadAs.FRAME),
         ("X yes", 0, ReadAs.TICK),
         ("O yes", 0, ReadAs.ROUND),
@@ -146,4 +223,4 @@ def test_a_drawn_mark_is_not_told_twice() -> None:
     ],
 )
 def test_what_a_frame_was_read_as(text: str, at: int, read: ReadAs) -> None:
-    assert read_as(Box(0.01 * at, 0.1, 0.01 * at + 0.01, 0.12), written(text)) is read
+    assert read_as(Box(0.01 * at, 0.104, 0.01 * at + 0.01, 0.117), written(text)) is read
