@@ -22,9 +22,11 @@ from docmill.finding.sheet import Sheet, joined
 from docmill.finding.tables import FoundTable
 from docmill.finding.totals import find_totals
 from docmill.normalisation.money import currency_of
+from docmill.normalisation.text import comparison_form
 
 VERSION = "2"
 """Part of the OCR engine's fingerprint: raise it with every change of the rules that changes answers."""
+
 
 _LOOSE = ("caption", "below", "cell_below")
 """Rules that take a text because it stands near a label: another label may stand nearer."""
@@ -85,7 +87,7 @@ def typed_fields(
     if not sheet.pieces or not specs:
         return []
     matches = [m for m in find_labels(sheet, specs) if m.label.index not in in_tables]
-    labels = {m.label.index for m in matches} | in_tables
+    labels = {m.label.index for m in matches} | in_tables | _column_heads(sheet, document_type)
     by_field: dict[str, list[LabelMatch]] = {}
     for match in matches:
         by_field.setdefault(match.field, []).append(match)
@@ -104,6 +106,17 @@ def typed_fields(
     _currency_of_total(specs, chosen)
     fields = [build_field(s, chosen[s.name], document_type, reading) for s in specs if s.name in chosen]
     return _checked_together(fields, specs, document_type)
+
+
+def _column_heads(sheet: Sheet, document_type: DocumentType) -> set[int]:
+    """Lines that head a table's columns (two or more in a row), whether or not rows stand below: no field's value."""
+    names = {comparison_form(a) for s in document_type.fields for c in s.columns for a in c.aliases}
+    found: set[int] = set()
+    for row in sheet.rows:
+        heads = [p.index for p in row if comparison_form(p.text) in names]
+        if len(heads) >= 2:
+            found.update(heads)
+    return found
 
 
 def _each_once(specs: list[FieldSpec], chosen: dict[str, Candidate]) -> None:
@@ -220,6 +233,8 @@ def _best(
 def _plausible(spec: FieldSpec, candidate: Candidate) -> bool:
     """Whether a text can be a value of the field at all (a number field's text has digits, a name has letters)."""
     text = candidate.piece.text
+    if spec.kind is FieldKind.MONEY:
+        return not re.fullmatch(r"\W*[\d.,]+\s?%\W*", text)  # a rate of tax is no amount
     if spec.kind is not FieldKind.TEXT:
         return True
     if re.search(r"(_no|_number|_id|^iban|phone|postcode)$", spec.name) and not any(c.isdigit() for c in text):

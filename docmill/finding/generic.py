@@ -17,11 +17,11 @@ from docmill.finding.parts import Pair
 from docmill.finding.sheet import Sheet
 from docmill.finding.stamps import title_of
 from docmill.finding.tables import FoundTable, grid_tables
-from docmill.finding.vocabulary import is_prose
+from docmill.finding.vocabulary import is_numbered, is_prose, label_likeness
 from docmill.normalisation.booleans import parse_boolean
 from docmill.normalisation.dates import find_dates
 from docmill.normalisation.money import find_amounts
-from docmill.normalisation.text import collapse
+from docmill.normalisation.text import collapse, has_wide
 
 LONGEST_NAME = 120
 """Characters of a printed label that become the field's name."""
@@ -54,8 +54,24 @@ def pair_field(pair: Pair, document_type: DocumentType, reading: Reading) -> Fie
     """A pair as a field: named by its label, its kind by its value."""
     kind = kind_of(pair.value.text, reading)
     spec = FieldSpec(name="value", kind=kind)
-    built = build_field(spec, Candidate(pair.value, pair.quality, pair.rule, pair.label), document_type, reading)
+    quality = pair.quality * _trust(pair)
+    built = build_field(spec, Candidate(pair.value, quality, pair.rule, pair.label), document_type, reading)
     return replace(built, name=label_name(pair.label.text))
+
+
+def _trust(pair: Pair) -> float:
+    """What the words of a pair leave of its quality: labels are short and made of labels' words, values no prose."""
+    label = pair.label.text.rstrip(" :：?")
+    trust = 1.0
+    if is_prose(label) and not is_numbered(label):
+        trust *= 0.6
+    elif label_likeness(label) < 0.2 and not has_wide(label):
+        trust *= 0.85
+    if is_prose(pair.value.text):
+        trust *= 0.8
+    if not any(c.isdigit() for c in pair.value.text) and label_likeness(pair.value.text) >= 0.55:
+        trust *= 0.7  # may be the label of something else
+    return trust
 
 
 def label_name(text: str) -> str:

@@ -343,3 +343,29 @@ def test_a_quantity_and_its_unit_read_as_one_stand_under_two_heads(blank) -> Non
     )
     cells = {f.name: f.value for f in find_fields(page.read(), INVOICE)[0] if f.row is not None}
     assert (cells["items.quantity"], cells["items.unit"]) == (Decimal(10), "pcs")
+
+
+def test_a_columns_heading_is_no_value(blank) -> None:
+    page = blank().text(0.05, 0.05, "Full name: Orla Fenwick").text(0.60, 0.200, "Present employer")
+    page.row(0.225, (0.05, "From"), (0.20, "To"), (0.35, "Company name"), (0.60, "Position held"))
+    page.row(0.245, (0.05, "01/1999"), (0.20, "03/2004"), (0.35, "Moss Works"), (0.60, "Turner"))
+    fields = {f.name: f.raw for f in find_fields(page.read(), FORM)[0] if f.row is None}
+    assert "employer" not in fields
+
+
+def test_a_text_belongs_to_the_nearest_label(blank) -> None:
+    page = blank().text(0.05, 0.05, "Full name: Orla Fenwick").row(0.20, (0.05, "Position applied for"))
+    page.text(0.05, 0.22, "Bookbinder").text(0.05, 0.24, "Present employer")
+    fields = {f.name: f.raw for f in find_fields(page.read(), FORM)[0] if f.row is None}
+    assert fields == {"name": "Orla Fenwick", "occupation": "Bookbinder"}
+
+
+def test_a_rate_is_no_amount(blank) -> None:
+    page = blank().text(0.05, 0.05, "Moss Works Ltd").row(0.2, (0.05, "BTW %"), (0.3, "21 %"))
+    assert "tax" not in {f.name for f in find_fields(page.read(), load_document_type("invoice"))[0]}
+
+
+def test_an_e_mail_address_cut_from_a_word_is_doubted(blank) -> None:
+    page = blank().text(0.05, 0.05, "Full name: Orla Fenwick").text(0.05, 0.10, "Email: orla.fenw ck@example.com")
+    found = {f.name: f for f in find_fields(page.read(), FORM)[0]}["email"]
+    assert found.confidence < 0.65

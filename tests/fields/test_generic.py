@@ -373,3 +373,9 @@ def test_a_name_of_two_spaced_characters_beside_a_heading_written_downwards(blan
 def test_an_amount_beside_a_box_is_not_its_label(blank) -> None:
     page = blank().mark(0.30, 0.1, True).row(0.1, (0.1, "64564"), (0.33, "Weekly"))
     assert [f.name for f in find_fields(page.read(), GENERIC)[0] if f.kind is FieldKind.BOOLEAN] == ["Weekly"]
+
+
+def test_a_pair_of_two_labels_is_trusted_less_than_one_with_a_value(blank) -> None:
+    page = blank().row(0.1, (0.05, "Name: Orla 7")).row(0.2, (0.05, "Rates: Contract number"))
+    found = {f.name: f.confidence for f in find_fields(page.read(), GENERIC)[0]}
+    assert found["Rates"] < 0.75 * found["Name"]
