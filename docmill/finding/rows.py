@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from rapidfuzz import fuzz
-
 from docmill.document_types import DocumentType, FieldSpec
 from docmill.extraction import Field
 from docmill.finding.candidate import Candidate
 from docmill.finding.field import Reading, build_field
 from docmill.finding.receipt_items import headless_items
-from docmill.finding.sheet import Piece, Sheet
+from docmill.finding.sheet import Sheet
+from docmill.finding.table_heads import head_likeness
 from docmill.finding.tables import FoundTable, column_table, grid_tables
 from docmill.normalisation.text import comparison_form
 
@@ -38,7 +37,7 @@ def _columns(table: FoundTable, spec: FieldSpec) -> list[int | None]:
     order: list[int | None] = []
     for column in spec.columns:
         scores = {
-            at: max((_alike(head, alias) for alias in column.aliases), default=0.0)
+            at: max((head_likeness(comparison_form(head.text), alias) for alias in column.aliases), default=0.0)
             for at, head in enumerate(table.header)
             if head is not None and at not in taken
         }
@@ -49,10 +48,6 @@ def _columns(table: FoundTable, spec: FieldSpec) -> list[int | None]:
         else:
             order.append(None)
     return order
-
-
-def _alike(head: Piece, alias: str) -> float:
-    return fuzz.ratio(comparison_form(head.text), comparison_form(alias))
 
 
 def table_fields(table: FoundTable, spec: FieldSpec, document_type: DocumentType, reading: Reading) -> list[Field]:

@@ -114,8 +114,8 @@ class Sheet:
 
     def __init__(self, page: PageText) -> None:
         self.page = page
-        self.pieces: tuple[Piece, ...] = tuple(
-            self._piece(index, line) for index, line in enumerate(page.lines) if line.text.strip()
+        self.pieces: tuple[Piece, ...] = _without_echoes(
+            [self._piece(index, line) for index, line in enumerate(page.lines) if line.text.strip()]
         )
 
     def _piece(self, index: int, line: Line) -> Piece:
@@ -249,6 +249,21 @@ def rows_of(pieces: Iterable[Piece]) -> list[list[Piece]]:
             best.append(piece)
     rows.sort(key=lambda row: sum(p.box.center[1] for p in row) / len(row))
     return [sorted(row, key=lambda p: p.box.x0) for row in rows]
+
+
+def _without_echoes(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces without those that the OCR read a second time as part of a longer one at the same place."""
+
+    def echoed(piece: Piece) -> bool:
+        return len(piece.text) >= 3 and any(
+            other is not piece
+            and len(other.text) > len(piece.text)
+            and piece.text in other.text
+            and piece.box.intersection(other.box) > 0.5 * piece.box.area
+            for other in pieces
+        )
+
+    return tuple(piece for piece in pieces if not echoed(piece))
 
 
 def _stacked(a: Box, b: Box) -> bool:

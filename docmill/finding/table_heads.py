@@ -10,7 +10,7 @@ from rapidfuzz import fuzz
 from docmill.document_types import FieldSpec
 from docmill.finding.amount_kinds import is_summary
 from docmill.finding.sheet import Piece, Sheet
-from docmill.normalisation.text import comparison_form
+from docmill.normalisation.text import comparison_form, lookalike_form
 
 
 def header_rows(sheet: Sheet, columns: Sequence[FieldSpec]) -> list[tuple[int, dict[str, Piece]]]:
@@ -34,9 +34,7 @@ def _named_columns(row: Sequence[Piece], columns: Sequence[FieldSpec]) -> dict[s
     fitting: list[tuple[Piece, list[str]]] = []
     for piece in heads:
         form = comparison_form(re.sub(r"\((rm|myr|usd|eur|\$)\)", "", piece.text, flags=re.IGNORECASE))
-        scores = {
-            c.name: max((fuzz.ratio(form, comparison_form(alias)) for alias in c.aliases), default=0.0) for c in columns
-        }
+        scores = {c.name: max((head_likeness(form, alias) for alias in c.aliases), default=0.0) for c in columns}
         best = max(scores.values(), default=0.0)
         if best >= 85 or (best >= 75 and len(form) >= 6):
             fitting.append((piece, [name for name, score in scores.items() if score == best]))
@@ -49,6 +47,14 @@ def _named_columns(row: Sequence[Piece], columns: Sequence[FieldSpec]) -> dict[s
         others = [p for p in heads if all(p is not held for held in named.values())]
         named |= {f"?{number}": piece for number, piece in enumerate(others)}
     return named
+
+
+def head_likeness(form: str, alias: str) -> float:
+    """0 to 100; letters that OCR confuses (``Unlt``) count a little less than the right ones."""
+    known = comparison_form(alias)
+    if len(known) >= 4 and lookalike_form(form) == lookalike_form(alias):
+        return max(90.0, fuzz.ratio(form, known))
+    return fuzz.ratio(form, known)
 
 
 def _heads(piece: Piece, columns: Sequence[FieldSpec]) -> list[Piece]:

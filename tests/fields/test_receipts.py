@@ -280,3 +280,15 @@ def test_a_currency_sign_between_label_and_amount(blank) -> None:
     page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Lamp oil"), (0.8, "441.80"))
     total = found(page.row(0.24, (0.1, "TOTAL"), (0.5, "RM"), (0.8, "44.80")).read())["total"]
     assert total.value == Decimal("44.80") and not total.needs_review
+
+
+def test_a_heading_misread_in_one_letter_still_heads_its_column(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LTD").row(0.20, (0.1, "Itern"), (0.5, "Prlce"), (0.8, "Arnount"))
+    page.row(0.20, (0.65, "Qty")).row(0.22, (0.1, "Wicks"), (0.5, "1.50"), (0.65, "3"), (0.8, "4.50"))
+    fields, _, _ = find_fields(page.row(0.26, (0.1, "Total"), (0.8, "4.50")).read(), RECEIPT)
+    assert {f.raw for f in fields if f.name == "items.unit_price"} == {"1.50"}
+
+
+def test_what_was_read_twice_is_there_once(blank) -> None:
+    page = blank().text(0.1, 0.05, "ACME LAMPS LTD").text(0.1, 0.051, "ACME").text(0.1, 0.09, "7 Moss Lane")
+    assert found(page.read())["company"].value == "ACME LAMPS LTD"
