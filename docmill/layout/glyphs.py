@@ -53,9 +53,10 @@ def read_as(box: Box, glyphs: Sequence[Glyph]) -> ReadAs:
     if not inside:
         return ReadAs.NOTHING
     nearest = min(inside, key=lambda g: abs(g.box.center[0] - box.center[0]))
-    line = sorted((g for g in glyphs if g.line == nearest.line), key=lambda g: g.box.center[0])
-    if is_text(nearest, line, box):
-        return ReadAs.LETTER
+    if nearest.text in SQUARE_HAN or nearest.text in TICKS:
+        line = sorted((g for g in glyphs if g.line == nearest.line), key=lambda g: g.box.center[0])
+        if is_text(nearest, line, box):
+            return ReadAs.LETTER
     if nearest.text in FRAMES:
         return ReadAs.FRAME
     if nearest.text in TICKS:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -155,17 +156,28 @@ def _squares(ink: Mask, least: int, most: int, *, loose: bool = False) -> list[_
         picture = ink if flat else np.ascontiguousarray(ink.T)
         sides, _ = strokes(picture, "across", least, bridge=3)
         sides = [s for s in sides if s.length <= most and s.thickness <= max(3.0, 0.3 * s.length)]
-        sides.sort(key=lambda s: s.at)
-        for i, top in enumerate(sides):
-            for bottom in sides[i + 1 :]:
-                if bottom.at - top.at > top.length / _SQUARE:
-                    break
-                frame = _between(picture, top, bottom, least, loose=loose)
-                if frame is not None:
-                    frames.append(
-                        frame if flat else _Frame(frame.y0, frame.x0, frame.y1, frame.x1, frame.thickness, frame.drawn)
-                    )
+        for top, bottom in _pairs(sides, reach=max(2, 0.3 * most)):
+            frame = _between(picture, top, bottom, least, loose=loose)
+            if frame is not None:
+                frames.append(
+                    frame if flat else _Frame(frame.y0, frame.x0, frame.y1, frame.x1, frame.thickness, frame.drawn)
+                )
     return frames
+
+
+def _pairs(sides: list[Stroke], reach: float) -> Iterator[tuple[Stroke, Stroke]]:
+    """Sides that begin within ``reach`` pixels of each other and are no farther apart than a frame's can be."""
+    columns: dict[int, list[Stroke]] = {}
+    for side in sorted(sides, key=lambda s: s.at):
+        columns.setdefault(int(side.start // reach), []).append(side)
+    for column, tops in columns.items():
+        for near in (column - 1, column, column + 1):
+            bottoms = columns.get(near, [])
+            for top in tops:
+                for bottom in bottoms[bisect_right(bottoms, top.at, key=lambda s: s.at) :]:
+                    if bottom.at - top.at > top.length / _SQUARE:
+                        break
+                    yield top, bottom
 
 
 def _between(ink: Mask, top: Stroke, bottom: Stroke, least: int, *, loose: bool = False) -> _Frame | None:
