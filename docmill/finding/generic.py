@@ -23,6 +23,9 @@ from docmill.normalisation.dates import find_dates
 from docmill.normalisation.money import find_amounts
 from docmill.normalisation.text import collapse, has_wide
 
+READS_ON = 0.6
+"""From this share of a page's characters in sentences on it is running text."""
+
 LONGEST_NAME = 120
 """Characters of a printed label that become the field's name."""
 
@@ -39,6 +42,8 @@ def generic_fields(
     taken = taken.union(*(t.used for t in opened), (p.index for c in columns for p in (c.label, c.value)))
     pairs = [*columns, *find_pairs(sheet, taken, reading.date_order)]
     pairs = [part for pair in pairs for part in (pair, *parts_of(pair, reading.date_order))]
+    if _reads_on(sheet) and not _is_filled_in(pairs):
+        pairs = [pair for pair in pairs if _stands_out(pair)]
     fields = [pair_field(pair, document_type, reading) for pair in pairs]
     title = title_of(sheet, {p.label.index for p in pairs})
     if title is not None:
@@ -48,6 +53,46 @@ def generic_fields(
         fields.extend(_table_fields(table, number, document_type, reading))
     fields.extend(f for box in boxes.boxes if (f := box_field(box, document_type)) is not None)
     return fields, tables, list(boxes.boxes)
+
+
+def _reads_on(sheet: Sheet) -> bool:
+    """Whether a page is running text (instructions, a letter, terms) rather than a form: no boxes, mostly sentences."""
+    if len(sheet.marks) > 1:
+        return False
+    sentences = whole = 0
+    for piece in sheet.pieces:
+        words = piece.text.split()
+        whole += len(piece.text)
+        if len(words) >= 6 and sum(w[:1].islower() for w in words) >= 0.5 * len(words):
+            sentences += len(piece.text)
+    return sentences > READS_ON * whole
+
+
+def _is_filled_in(pairs: list[Pair]) -> bool:
+    """Whether most of a page's numbered items have short answers, some of them numbers or dates: a wordy form."""
+    numbered = [p for p in pairs if is_numbered(p.label.text)]
+    short = [p for p in numbered if len(p.value.text.split()) <= 8 and not p.value.text[:1].islower()]
+    digits = sum(any(c.isdigit() for c in p.value.text) for p in short)
+    return len(short) >= 4 and len(short) >= 0.6 * len(numbered) and digits >= 0.3 * len(short)
+
+
+def _stands_out(pair: Pair) -> bool:
+    """Whether a pair on a page of running text is more than a sentence cut in two."""
+    label, value = pair.label.text.rstrip(" :："), pair.value.text
+    if pair.rule in ("stamp", "columns"):
+        return True
+    if (
+        re.search(r"\d[\d.,/-]*\d", value)
+        and len(value.split()) <= 5
+        and not is_prose(label)
+        and not label[:1].islower()
+    ):
+        return True
+    if re.fullmatch(r"\([^()]*\)?", label) and len(value.split()) <= 6:
+        return True  # the caption of a line that was written on
+    if len(label.split()) > 6 or is_prose(value) or len(value.split()) > 10 or label[:1].islower():
+        return False
+    return not value[:1].islower() and (label_likeness(label) >= 0.4 or pair.label.text.endswith((":", "：")))
 
 
 def pair_field(pair: Pair, document_type: DocumentType, reading: Reading) -> Field:
