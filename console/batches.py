@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,6 +14,10 @@ from console.local import read_ledger, ready_to_run
 from console.options import Here, Json, Limit, MaxFailureRate, Workers
 from console.outcome import Exit
 from console.output import console, print_failures, print_json, print_rows
+
+if TYPE_CHECKING:
+    from console.runs import FlowName
+    from docmill.settings import Settings
 
 BATCH_COLUMNS = ["batch", "status", "type", "when", "documents", "pages", "failed", "to_review", "source"]
 
@@ -38,8 +42,8 @@ def ingest(
     as_json: Json = False,
 ) -> None:
     """Read every document under SOURCE that has not been read yet."""
-    parameters = {
-        "source": source if "://" in source else str(Path(source).expanduser().resolve()),
+    parameters: dict[str, Any] = {
+        "source": source if ":/" in source else str(Path(source).expanduser().resolve()),
         "document_type": document_type,
         "engine": engine,
         "limit": limit,
@@ -47,7 +51,12 @@ def ingest(
         "max_failure_rate": max_failure_rate,
         "workers": workers,
     }
-    _run("ingest", parameters, here=here, as_json=as_json)
+    settings = ready_to_run(quiet=as_json)
+    from flows.precheck import check_ingestion
+
+    local = here or settings.prefect.api_url is None
+    asyncio.run(check_ingestion(settings, parameters["source"], document_type, engine, local=local))
+    _run(settings, "ingest", parameters, here=here, as_json=as_json)
 
 
 def reprocess(
@@ -71,11 +80,12 @@ def reprocess(
         "max_failure_rate": max_failure_rate,
         "workers": workers,
     }
-    _run("reprocess-failed", parameters, here=here, as_json=as_json)
-
-
-def _run(name: Any, parameters: dict[str, Any], *, here: bool, as_json: bool) -> None:
     settings = ready_to_run(quiet=as_json)
+    read_ledger(lambda queries: queries.batch(batch))  # refused here, not in a run, where there is none
+    _run(settings, "reprocess-failed", parameters, here=here, as_json=as_json)
+
+
+def _run(settings: Settings, name: FlowName, parameters: dict[str, Any], *, here: bool, as_json: bool) -> None:
     # Prefect takes a while to import, and reads which server to use only then
     from console.runs import run_flow
 

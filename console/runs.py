@@ -34,6 +34,7 @@ FlowName = Literal["ingest", "reprocess-failed"]
 FLOWS: dict[FlowName, Flow[Any, Any]] = {"ingest": ingest, "reprocess-failed": reprocess_failed}
 WORKER_SILENT_SECONDS = 45.0
 LOOK_EVERY_SECONDS = 0.4
+CAUGHT = "Flow run encountered an exception: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ async def _follow(
             if batch_id is not None:
                 show(await ledger.counts(batch_id))
         if state is not None and state.is_final():
-            return state.name or state.type.value, state.message or ""
+            return state.name or state.type.value, (state.message or "").removeprefix(CAUGHT)
         if work is not None and work.done():
             work.result()
         if (state is None or state.is_scheduled()) and time.monotonic() > patience:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from docmill.failures import ConfigurationError
+from docmill.failures import ConfigurationError, PermanentError, failure_of
+from docmill.ledger import BatchStatus
 from flows.batches import batch_spec, work_through
 from flows.resources import open_resources
 from storage.objects.sources import parse_source
@@ -48,7 +50,12 @@ async def ingest(
         }
         spec = batch_spec(world.settings, str(place), document_type, engine, parameters)
         batch = await world.ledger.start_batch(spec)
-        await discover_documents(open_resources, batch.id, str(place), limit=limit, force=force)
+        try:
+            await discover_documents(open_resources, batch.id, str(place), limit=limit, force=force)
+        except PermanentError as error:
+            # no such bucket, no right to list it: a batch left running would wait for it for ever
+            await world.ledger.finish_batch(batch.id, BatchStatus.FAILED, {"error": asdict(failure_of(error))})
+            raise
         return await work_through(world, batch, workers=workers, force=force, max_failure_rate=max_failure_rate)
 
 
