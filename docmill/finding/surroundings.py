@@ -52,7 +52,7 @@ class Surroundings:
                 and abs(above.box.x0 - part.box.x0) < 2 * self.sheet.char_width
                 and not self._is_taken(above)
                 and id(above) not in self._labels
-                and above.text[:1].isupper()
+                and (above.text[:1].isupper() or is_numbered(above.text))
                 and not above.text.rstrip().endswith(".")
             ):
                 self._take(above)
@@ -114,7 +114,8 @@ class Surroundings:
     def _below(self, label: Piece, likeness: float) -> list[Piece]:
         """The lines below a label, in the zone between its start and the next text on its row."""
         row = [p for p in self._row(label) if p.box.x0 >= label.box.x1 - 0.015]
-        left, right = label.box.x0 - 2.5 * self.sheet.char_width, row[0].box.x0 if row else 1.01
+        indent = max(2.5 * self.sheet.char_width, 0.045 if likeness >= 0.7 and not is_numbered(label.text) else 0)
+        left, right = label.box.x0 - indent, row[0].box.x0 if row else 1.01
         height = max(min(label.box.height, 1.6 * self.sheet.line_height), self.sheet.line_height)
         lines: list[list[Piece]] = []
         bottom = label.box.y1

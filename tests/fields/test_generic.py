@@ -379,3 +379,36 @@ def test_a_pair_of_two_labels_is_trusted_less_than_one_with_a_value(blank) -> No
     page = blank().row(0.1, (0.05, "Name: Orla 7")).row(0.2, (0.05, "Rates: Contract number"))
     found = {f.name: f.confidence for f in find_fields(page.read(), GENERIC)[0]}
     assert found["Rates"] < 0.75 * found["Name"]
+
+
+def test_running_text_holds_no_pairs_but_its_stamps_and_dates(blank) -> None:
+    page = blank().text(0.05, 0.02, "Received by the Registration Unit 07/17/2021 5:54:44 PM")
+    for number, line in enumerate(
+        [
+            "the interest that is paid to you on the account for which the number",
+            "2. Certify that you are not subject to any withholding by us, or that",
+            "the states exceed five years of the time for which the account is held",
+            "4. Certify that the codes entered on this form (if any) indicating that",
+            "on his or her income would be attached to the form that is sent to us",
+            "payments that may be subject to it include the sum paid to the bank or",
+            "5. Sufficient facts to justify the exemption from tax under the terms of",
+            "a treaty that is in force between the two countries at the time of this",
+        ]
+    ):
+        page.text(0.05, 0.1 + 0.02 * number, line)
+    page.text(0.05, 0.5, "Date: 7/17/2021")
+    assert pairs(page.read()) == {
+        "Received by the Registration Unit": "07/17/2021 5:54:44 PM",
+        "Date": "7/17/2021",
+    }
+
+
+def test_a_wordy_form_that_is_filled_in_keeps_its_answers(blank) -> None:
+    page = blank()
+    items = ["Name of the person for whom this form is", "Number that was given to you", "Date of birth", "City", "Zip"]
+    answers = ["Orla Fenwick", "114-720", "4/5/1987", "Dunmore", "75001"]
+    for number, (item, answer) in enumerate(zip(items, answers, strict=True)):
+        page.text(0.05, 0.1 + 0.06 * number, f"{number + 1}. {item}").text(0.05, 0.125 + 0.06 * number, answer)
+    for number in range(12):
+        page.text(0.05, 0.5 + 0.02 * number, "the sums that are paid to you by us in the course of the year are taxed")
+    assert list(pairs(page.read()).values()) == answers
