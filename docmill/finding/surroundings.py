@@ -46,10 +46,11 @@ class Surroundings:
             return part
         for above in self._parts:
             gap = part.box.y0 - above.box.y1
+            indent = 0.045 if is_numbered(above.text) else 2 * self.sheet.char_width
             if (
                 -0.4 * self.sheet.line_height < gap < 0.6 * self.sheet.line_height
                 and above.box.center[1] < part.box.y0
-                and abs(above.box.x0 - part.box.x0) < 2 * self.sheet.char_width
+                and -2 * self.sheet.char_width < part.box.x0 - above.box.x0 < indent
                 and not self._is_taken(above)
                 and id(above) not in self._labels
                 and (above.text[:1].isupper() or is_numbered(above.text))
