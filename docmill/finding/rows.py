@@ -21,14 +21,29 @@ SUM_TOLERANCE = Decimal("0.02")
 
 
 def table_of(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
-    """The type's table on the page with its columns in the type's order; ruled ones first."""
+    """The type's table on the page with its columns in the type's order.
+
+    The ruled one, unless its lines were seen so badly that its print alone gives more columns.
+    """
+    ruled = _ruled(sheet, spec)
+    opened = column_table(sheet, spec)
+    if ruled is None or (opened is not None and _named(opened) > _named(ruled) and len(opened.rows) >= len(ruled.rows)):
+        return opened or headless_items(sheet, spec)
+    return ruled
+
+
+def _named(table: FoundTable) -> int:
+    return sum(head is not None for head in table.header)
+
+
+def _ruled(sheet: Sheet, spec: FieldSpec) -> FoundTable | None:
     for table in grid_tables(sheet):
         order = _columns(table, spec)
         if sum(at is not None for at in order) >= 2:
             header = tuple(table.header[at] if at is not None else None for at in order)
             rows = tuple(tuple(row[at] if at is not None else None for at in order) for row in table.rows)
             return FoundTable(header, rows, table.used, ruled=True, title=table.title)
-    return column_table(sheet, spec) or headless_items(sheet, spec)
+    return None
 
 
 def _columns(table: FoundTable, spec: FieldSpec) -> list[int | None]:

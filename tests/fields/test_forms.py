@@ -369,3 +369,12 @@ def test_an_e_mail_address_cut_from_a_word_is_doubted(blank) -> None:
     page = blank().text(0.05, 0.05, "Full name: Orla Fenwick").text(0.05, 0.10, "Email: orla.fenw ck@example.com")
     found = {f.name: f for f in find_fields(page.read(), FORM)[0]}["email"]
     assert found.confidence < 0.65
+
+
+def test_a_table_whose_lines_were_half_seen_is_read_by_its_print(blank) -> None:
+    page = blank().text(0.05, 0.05, "Full name: Orla Fenwick").grid([0.04, 0.34, 0.64, 0.9], [0.19, 0.21, 0.23, 0.25])
+    page.row(0.20, (0.05, "Start date"), (0.20, "End date"), (0.35, "Employer name"), (0.65, "Position"))
+    page.row(0.22, (0.05, "10/1975"), (0.20, "10/1976"), (0.35, "Moss Works"), (0.65, "Turner"))
+    page.row(0.24, (0.05, "01/1977"), (0.20, "11/1978"), (0.35, "Dunmore Mill"), (0.65, "Clerk"))
+    fields = [f for f in find_fields(page.read(), FORM)[0] if f.row == 1]
+    assert [f.raw for f in fields] == ["01/1977", "11/1978", "Dunmore Mill", "Clerk"]
