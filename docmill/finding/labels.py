@@ -157,7 +157,7 @@ def _rank(match: LabelMatch) -> tuple[bool, int, float]:
 
 
 def _segments(text: str) -> list[tuple[int, int]]:
-    """Cut a line at labels inside it: ``Receipt #: CS001 Date: 04/12/2017`` holds two."""
+    """Cut a line at labels inside it: ``Receipt #: R117 Date: 05/11/2019`` holds two."""
     starts = [0]
     for match in re.finditer(
         r"(?<=[\w)\]])\s+(?=([A-Z][A-Za-z./']*(?:\s(?:[A-Z][a-z.]*|No\.?|of))?\s?[:：])(?!\d\d))", text

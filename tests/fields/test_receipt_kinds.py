@@ -43,7 +43,7 @@ KINDS = {
 ^GST ID : 000447182293
 ^TEL : 03-7784 2291  FAX : 03-7784 2292
 ^TAX INVOICE
-Invoice No : SM-118827 | Date : 14/03/2018
+Invoice No : SM-118827 | Date : 15/03/2018
 Cashier : AINI | Time : 15:42:10
 Description | Qty | Price | Amount
 A4 LEVER FILE | 2 | 6.50 | 13.00 SR
@@ -59,7 +59,7 @@ SR @ 6% | 17.64 | 1.06
 """,
         "SERI MELUR STATIONERY (M) SDN BHD",
         "NO 7, JALAN KENANGA 2/9, TAMAN KENANGA INDAH, 47300 PETALING JAYA, SELANGOR.",
-        date(2018, 3, 14),
+        date(2018, 3, 15),
         "18.70",
     ),
     "restaurant without a company's form": (
@@ -302,7 +302,7 @@ Points balance | 1417
     "savings and quantities after the total": (
         """
 ^LANGIT BIRU HYPERMARKET
-^Jalan Langit 1, 81100 Johor Bahru
+^Jalan Langit 1, 81190 Johor Bahru
 ^12.05.2018 18:30
 Beras 5kg | 18.90
 Diskaun | -2.00
@@ -314,15 +314,15 @@ TOTAL SAVINGS | 32.00
 TOTAL QTY | 2.00
 """,
         "LANGIT BIRU HYPERMARKET",
-        "Jalan Langit 1, 81100 Johor Bahru",
+        "Jalan Langit 1, 81190 Johor Bahru",
         date(2018, 5, 12),
         "29.35",
     ),
     "total, rounding, rounded total": (
         """
 ^GOLDEN PADDY ENTERPRISE
-^NO 5, JLN PADI RIA 14,
-^BDR BARU UDA, 81200 JOHOR BAHRU
+^NO 5, JLN LENGKUAS 14,
+^BDR BARU HALIA, 81290 HALIA
 Doc No: CS0004417 | Date: 31/10/2017
 PLASTIC BAG 9X14 | 5 | 4.31 | 21.53
 Total Amount | 21.53
@@ -332,7 +332,7 @@ Cash Received | 22.00
 Change | 0.45
 """,
         "GOLDEN PADDY ENTERPRISE",
-        "NO 5, JLN PADI RIA 14, BDR BARU UDA, 81200 JOHOR BAHRU",
+        "NO 5, JLN LENGKUAS 14, BDR BARU HALIA, 81290 HALIA",
         date(2017, 10, 31),
         "21.55",
     ),
@@ -355,8 +355,8 @@ TOTAL DUE | RM11.00
 ^ANGGERIK BIRU TRADING &
 ^SUPPLIES SDN BHD
 ^(1144720-M)
-^2-1, JALAN USAHAWAN 6,
-^SETAPAK, 53200 KUALA LUMPUR
+^2-1, JALAN KUNYIT 6,
+^KUNYIT, 53290 KUALA KUNYIT
 ^GST NO : 001744829111
 INVOICE | A-20177
 DATE | 6/6/2018
@@ -364,7 +364,7 @@ CABLE TIE 200MM | 4.20
 TOTAL | 4.20
 """,
         "ANGGERIK BIRU TRADING & SUPPLIES SDN BHD",
-        "2-1, JALAN USAHAWAN 6, SETAPAK, 53200 KUALA LUMPUR",
+        "2-1, JALAN KUNYIT 6, KUNYIT, 53290 KUALA KUNYIT",
         date(2018, 6, 6),
         "4.20",
     ),
@@ -481,17 +481,17 @@ Balance | 1,700.00
     "parking ticket": (
         """
 ^WISMA TIMAH CAR PARK
-^Jalan Timah, 55100 Kuala Lumpur
+^Jalan Timah, 55190 Kuala Lumpur
 Ticket No: 004471
-Entry: 09/03/2018 09:12
-Exit: 09/03/2018 12:40
+Entry: 07/03/2018 09:12
+Exit: 07/03/2018 12:40
 Parking Fee | RM 9.00
 Paid | RM 10.00
 Change | RM 1.00
 """,
         "WISMA TIMAH CAR PARK",
-        "Jalan Timah, 55100 Kuala Lumpur",
-        date(2018, 3, 9),
+        "Jalan Timah, 55190 Kuala Lumpur",
+        date(2018, 3, 7),
         "9.00",
     ),
     "address on one line, name with an apostrophe": (
@@ -563,8 +563,8 @@ PAID CASH | 12.00
     ),
     "restaurant with service, tax and adjustment": (
         """
-^ROYAL THAI GARDEN RESTAURANT
-^44 Jln SS 21/99, Damansara Kim
+^AMBER PAVILION RESTAURANT
+^44 Jln KL 31/99, Kunyit Kim
 ^47400 P.J.
 ^Tel No: 03-77228811
 ^BILL
@@ -579,8 +579,8 @@ Rice | 4 | 8.00
  | Adj : | 0.02
  | Grand Total : | 66.80
 """,
-        'ROYAL THAI GARDEN RESTAURANT',
-        '44 Jln SS 21/99, Damansara Kim 47400 P.J.',
+        'AMBER PAVILION RESTAURANT',
+        '44 Jln KL 31/99, Kunyit Kim 47400 P.J.',
         date(2017, 1, 1),
         "66.80",
     ),
@@ -609,10 +609,10 @@ RINGGIT MALAYSIA ONE HUNDRED FORTY FOUR AND SEN SIXTEEN ONLY
     ),
     "shop with sums of quantities and a tax summary": (
         """
-^PERNIAGAAN ZHENG LI
+^PERNIAGAAN TIN LEOK
 ^JM0447182-V
-^NO 59, JALAN PERMAS 9/5, BANDAR BARU PERMAS JAYA,
-^81750 JOHOR BAHRU
+^NO 41, JALAN SERAI 3/8, BANDAR BARU SERAI INDAH,
+^81990 SERAI INDAH
 ^TEL: 07-386 1177 FAX: 07-386 1178
 ^GST NO : 000118822733
 ^SIMPLIFIED TAX INVOICE
@@ -636,8 +636,8 @@ Tax Code | % | Amt (RM) | Tax (RM)
 SR | 6 | 5.00 | 0.30
  | Total : | 5.00 | 0.30
 """,
-        'PERNIAGAAN ZHENG LI',
-        'NO 59, JALAN PERMAS 9/5, BANDAR BARU PERMAS JAYA, 81750 JOHOR BAHRU',
+        'PERNIAGAAN TIN LEOK',
+        'NO 41, JALAN SERAI 3/8, BANDAR BARU SERAI INDAH, 81990 SERAI INDAH',
         date(2018, 2, 12),
         "5.30",
     ),
@@ -662,11 +662,11 @@ CHANGE DUE | 2.00
     ),
     "fast food, former name, store number": (
         """
-^ANY RESTORAN BERHAD SDN BHD
+^PINTU CEMARA RESTORAN SDN BHD
 ^formerly known as OLD NAME RESTORAN SDN BHD
 ^(447188-T) (GST ID NO: 000772211884)
-^Level 1, Bangunan Contoh, Damansara Uptown 3
-^No.3, Jalan SS21/39, 47400 Petaling Jaya
+^Level 9, Bangunan Cemara, Pusat Bandar Rimba 4
+^No.8, Jalan Cemara 2/17, 40990 Rimba Jaya
 ^Selangor
 ^Store #118
 TAX INVOICE
@@ -682,14 +682,14 @@ Change | 28.40
 TOTAL INCLUDES 6% GST | 1.22
 Thank You and Please Come Again.
 """,
-        'ANY RESTORAN BERHAD SDN BHD',
-        'Level 1, Bangunan Contoh, Damansara Uptown 3 No.3, Jalan SS21/39, 47400 Petaling Jaya Selangor',
+        'PINTU CEMARA RESTORAN SDN BHD',
+        'Level 9, Bangunan Cemara, Pusat Bandar Rimba 4 No.8, Jalan Cemara 2/17, 40990 Rimba Jaya Selangor',
         date(2018, 2, 13),
         "21.60",
     ),
     "name and trade on two lines": (
         """
-^AIK CHEONG
+^AIK TEOW
 ^HARDWARE & PAINTS S/B
 ^1177442-X
 ^No 1, Jln Raya, 14000 Bkt Mertajam, Pg.
@@ -700,18 +700,18 @@ Sand | 1 | 90.00 | 90.00
 TOTAL | RM | 265.00
 E. & O. E.
 """,
-        'AIK CHEONG HARDWARE & PAINTS S/B',
+        'AIK TEOW HARDWARE & PAINTS S/B',
         'No 1, Jln Raya, 14000 Bkt Mertajam, Pg.',
         date(2018, 7, 3),
         "265.00",
     ),
     "pharmacy: gross, discount, net, rounding": (
         """
-^MEDIPLUS PHARMACY (PUCHONG) SDN BHD
+^AKARMED PHARMACY (KENARI) SDN BHD
 ^Co No: 1188227-A
 ^17 G Jalan Kenari 5
-^Bandar Puchong Jaya
-^47100 Puchong
+^Bandar Kenari Jaya
+^47190 Kenari
 ^GST ID: 002211774488
 INVOICE: PS18-00441
 2018/05/28 19:30
@@ -724,8 +724,8 @@ Round | -0.02
 Total Payable | 27.65
 MASTER | 27.65
 """,
-        'MEDIPLUS PHARMACY (PUCHONG) SDN BHD',
-        '17 G Jalan Kenari 5 Bandar Puchong Jaya 47100 Puchong',
+        'AKARMED PHARMACY (KENARI) SDN BHD',
+        '17 G Jalan Kenari 5 Bandar Kenari Jaya 47190 Kenari',
         date(2018, 5, 28),
         "27.65",
     ),
