@@ -44,7 +44,7 @@ def ingest(
     """Read every document under SOURCE that has not been read yet."""
     parameters: dict[str, Any] = {
         "source": source if ":/" in source else str(Path(source).expanduser().resolve()),
-        "document_type": document_type,
+        "document_type": as_type(document_type),
         "engine": engine,
         "limit": limit,
         "force": force,
@@ -57,6 +57,11 @@ def ingest(
     local = here or settings.prefect.api_url is None
     asyncio.run(check_ingestion(settings, parameters["source"], document_type, engine, local=local))
     _run(settings, "ingest", parameters, here=here, as_json=as_json)
+
+
+def as_type(name: str) -> str:
+    """A document type's name as any process understands it: a file's path made absolute."""
+    return str(Path(name).expanduser().resolve()) if name.endswith((".yaml", ".yml")) else name
 
 
 def reprocess(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from console.batches import as_type
 from console.local import ready_to_run
 from console.options import Json, Workers
 from console.output import console, print_json, print_rows
@@ -36,7 +37,7 @@ def evaluate(
     """
     from docmill.evaluation import read_dataset
 
-    known = read_dataset(dataset)
+    known, document_type = read_dataset(dataset), as_type(document_type)
     if source is None and any(d.document_type == document_type for d in known.documents):
         known = known.of_type(document_type)
     settings = ready_to_run(quiet=as_json)

@@ -80,9 +80,11 @@ def print_rows(
         console.print(escape(empty), style="dim")
         return
     table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
-    for column in columns:
+    for place, column in enumerate(columns):
         numeric = all(isinstance(row.get(column), int | float | Decimal | None) for row in rows)
-        table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(
+            column.replace("_", " "), justify="right" if numeric else "left", overflow="fold", no_wrap=place == 0
+        )
     for row in rows:
         table.add_row(*(escape(_cell(row.get(column))) for column in columns))
     console.print(table)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.flow_engine import run_flow as run_flow_here
@@ -147,9 +147,15 @@ async def _follow(
         if work is not None and work.done():
             work.result()
         if (state is None or state.is_scheduled()) and time.monotonic() > patience:
-            console.print("no worker has taken the run yet; it waits. See: docmill status", style="yellow")
+            console.print(f"the run waits: {_why_waiting(state)}", style="yellow")
             patience = float("inf")
         await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+def _why_waiting(state: State[Any] | None) -> str:
+    if state is not None and state.name == "AwaitingConcurrencySlot":
+        return "another run of this deployment is not over yet (one that was killed is given up after 90 s)"
+    return "no worker has taken it yet. See: docmill status"
 
 
 @contextlib.contextmanager

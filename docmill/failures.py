@@ -85,11 +85,11 @@ class TransientError(DocmillError):
 
 
 class ServerNotReady(TransientError):
-    """The model server is starting or gone."""
+    """A server that the run needs (Prefect, a model server) is starting or gone."""
 
     code = "server_not_ready"
     category = Category.ENGINE
-    default_remedy = "wait for the model server, or see its state with: docmill status"
+    default_remedy = "wait for it, or see its state with: docmill status"
 
 
 class ServerOverloaded(TransientError):
@@ -264,7 +264,7 @@ class AccessDenied(PermanentError):
 
 
 class PoisonPage(PermanentError):
-    """In flight at two crashes: set aside."""
+    """In flight whenever its worker died, ``pipeline.max_crashes`` times: set aside."""
 
     code = "poison_page"
     category = Category.PAGE

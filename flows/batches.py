@@ -39,10 +39,10 @@ def batch_spec(
     run_id = flow_run.id
     return BatchSpec(
         source=source,
-        document_type=document_type,
+        document_type=kind.name,
         engine=engine,
         extractor_version=extractor_version(kind, engine, extractor.fingerprint),
-        parameters=parameters,
+        parameters={**parameters, "document_type": document_type},
         flow_run_id=UUID(str(run_id)) if run_id else None,
     )
 
@@ -66,7 +66,9 @@ async def work_through(
         DocmillError: the drains could not finish (Postgres away, a setting wrong); the batch can go on later.
     """
     pipeline = world.settings.pipeline
-    order = DrainOrder(batch.id, batch.spec.document_type, batch.spec.engine, 0, force)
+    # as it was given: a document type of one's own may be a file
+    document_type = batch.spec.parameters.get("document_type", batch.spec.document_type)
+    order = DrainOrder(batch.id, document_type, batch.spec.engine, 0, force)
     progress = asyncio.create_task(follow_progress(lambda: world.ledger.counts(batch.id)))
     try:
         await run_drains(world, open_resources, order, workers or pipeline.workers)
@@ -102,6 +104,8 @@ def summarised(batch: Batch, counts: BatchCounts, status: BatchStatus) -> dict[s
 
 def _told(counts: BatchCounts) -> str:
     documents = counts.documents_done + counts.documents_partial
+    if not counts.documents_total and not counts.documents_unchanged:
+        return "nothing there: no documents under the source"
     if not counts.documents_total:
         return f"nothing new: {counts.documents_unchanged} documents unchanged"
     return (

@@ -48,8 +48,23 @@ def register_deployments(api_url: str, pool: str, *, api_key: str | None = None)
         ServerNotReady: the server does not answer.
     """
     version = deployment_version()
-    if _registered(api_url, version, api_key):
-        return False
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        with httpx.Client(base_url=f"{api_url}/", headers=headers, timeout=15) as client:
+            there = [client.get(f"deployments/name/{name}") for name in _names()]
+            if all(answer.is_success and answer.json().get("version") == version for answer in there):
+                return False
+            switched = _schedules(there)
+            _deploy(api_url, pool, version, api_key)
+            _switch_back(client, switched)
+    except httpx.HTTPError as error:
+        raise ServerNotReady(
+            f"the Prefect server at {api_url} does not answer", remedy="docmill up, or check prefect.api_url"
+        ) from error
+    return True
+
+
+def _deploy(api_url: str, pool: str, version: str, api_key: str | None) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     environment |= {
         "PREFECT_API_URL": api_url,
@@ -76,22 +91,28 @@ def register_deployments(api_url: str, pool: str, *, api_key: str | None = None)
             remedy="see the detail, or run: prefect deploy --all",
             detail={"prefect": (answer.stdout + answer.stderr)[-2000:]},
         )
-    return True
 
 
-def _registered(api_url: str, version: str, api_key: str | None) -> bool:
-    names = [f"{d['entrypoint'].rpartition('.')[2].replace('_', '-')}/{d['name']}" for d in _deployments()]
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    try:
-        with httpx.Client(headers=headers, timeout=15) as client:
-            answers = [client.get(f"{api_url}/deployments/name/{name}") for name in names]
-    except httpx.HTTPError as error:
-        raise ServerNotReady(
-            f"the Prefect server at {api_url} does not answer", remedy="docmill up, or check prefect.api_url"
-        ) from error
-    return all(answer.is_success and answer.json().get("version") == version for answer in answers)
+def _names() -> list[str]:
+    found = yaml.safe_load(prefect_file().read_text(encoding="utf-8"))["deployments"]
+    return [f"{each['entrypoint'].rpartition('.')[2].replace('_', '-')}/{each['name']}" for each in found]
 
 
-def _deployments() -> list[dict[str, str]]:
-    found: list[dict[str, str]] = yaml.safe_load(prefect_file().read_text(encoding="utf-8"))["deployments"]
-    return found
+def _schedules(answers: list[httpx.Response]) -> dict[tuple[str, str], bool]:
+    """(Deployment, slug) → whether it is switched on now."""
+    found = [answer.json() for answer in answers if answer.is_success]
+    return {
+        (deployment["id"], schedule["slug"]): schedule["active"]
+        for deployment in found
+        for schedule in deployment.get("schedules", [])
+        if schedule.get("slug")
+    }
+
+
+def _switch_back(client: httpx.Client, switched: dict[tuple[str, str], bool]) -> None:
+    """Switch on again what people had switched on: an update of docmill must not end their nightly runs."""
+    for deployment in dict.fromkeys(deployment for deployment, _ in switched):
+        for schedule in client.get(f"deployments/{deployment}").raise_for_status().json().get("schedules", []):
+            if switched.get((deployment, schedule.get("slug"))) and not schedule["active"]:
+                place = f"deployments/{deployment}/schedules/{schedule['id']}"
+                client.patch(place, json={"active": True}).raise_for_status()

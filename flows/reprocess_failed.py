@@ -34,7 +34,9 @@ async def reprocess_failed(
     async with open_resources() as world:
         source = await world.queries.batch(batch)
         parameters = {"reprocess": str(source["batch_id"]), "codes": codes or [], "document": document, "limit": limit}
-        spec = batch_spec(world.settings, source["source"], source["document_type"], source["engine"], parameters)
+        given = await world.queries.batch_parameters(source["batch_id"])
+        document_type = str(given.get("document_type") or source["document_type"])
+        spec = batch_spec(world.settings, source["source"], document_type, source["engine"], parameters)
         again = await world.ledger.start_batch(spec)
         await reopen_failures(
             world, again, source["batch_id"], source["extractor_version"],

@@ -25,6 +25,7 @@ from storage.ledger.database import Database
 Row = dict[str, Any]
 
 _BATCHES = "SELECT * FROM v_batches ORDER BY created_at DESC, batch_id LIMIT :limit"
+_LAST_BATCH = "SELECT * FROM v_batches WHERE documents_total > 0 ORDER BY created_at DESC, batch_id LIMIT 1"
 _BATCH_RANGE = "SELECT * FROM v_batches WHERE batch_id BETWEEN :low AND :high ORDER BY created_at DESC LIMIT 6"
 
 _BATCH_OF_RUN = "SELECT id FROM batches WHERE flow_run_id = :run ORDER BY created_at DESC LIMIT 1"
@@ -144,13 +145,13 @@ class LedgerQueries:
         return await self._rows(_BATCHES, limit=limit)
 
     async def batch(self, name: str) -> Row:
-        """One batch: by id, by the beginning of its id, or ``last``.
+        """One batch: by id, by the beginning of its id, or ``last``: the latest that found anything new.
 
         Raises:
             ConfigurationError: there is none, or the beginning fits several.
         """
         if name == "last":
-            found = await self._rows(_BATCHES, limit=1)
+            found = await self._rows(_LAST_BATCH) or await self._rows(_BATCHES, limit=1)
             if not found:
                 raise ConfigurationError("there is no batch yet", remedy="begin with: docmill ingest SOURCE")
             return found[0]
@@ -162,6 +163,12 @@ class LedgerQueries:
             ids = ", ".join(str(row["batch_id"])[: len(name) + 6] for row in found[:5])
             raise ConfigurationError(f"{name!r} fits several batches", remedy=f"give more of its id: {ids}")
         return found[0]
+
+    async def batch_parameters(self, batch_id: UUID) -> dict[str, Any]:
+        """The parameters that a batch was started with; empty where there is no such batch."""
+        rows = await self._rows("SELECT parameters FROM batches WHERE id = :batch", batch=batch_id)
+        found: dict[str, Any] = rows[0]["parameters"] if rows else {}
+        return found
 
     async def batch_of_run(self, flow_run_id: UUID) -> UUID | None:
         """The batch that a Prefect flow run works on or went on with last; None while it has none."""

@@ -60,7 +60,12 @@ WITH listed AS (
     RETURNING readings.id
 )
 SELECT (SELECT count(*) FROM listed) AS listed, (SELECT count(*) FROM added) AS new,
-    (SELECT count(*) FROM forced) AS forced, ARRAY(SELECT id FROM resumed) AS resumed
+    (SELECT count(*) FROM forced) AS forced, ARRAY(SELECT id FROM resumed) AS resumed,
+    (
+        SELECT count(*) FROM readings JOIN listed ON readings.document_id = listed.id
+        WHERE extractor_version = :version AND batch_id = :batch AND status IN ('done', 'partial', 'failed')
+            AND NOT (:force AND NOT forced)
+    ) AS own
 """)
 
 _PAGES = text("""
@@ -119,6 +124,7 @@ async def add(connection: AsyncConnection, batch_id: UUID, refs: Sequence[Object
     if resumed:
         await connection.execute(_PAGES, {"batch": batch_id, "readings": found.resumed})
     unchanged = found.listed - found.new - found.forced - resumed
-    if unchanged:
-        await connection.execute(_UNCHANGED, {"batch": batch_id, "unchanged": unchanged})
+    # What a batch that is gone on with has finished itself is its work, not something that it found done.
+    if unchanged > found.own:
+        await connection.execute(_UNCHANGED, {"batch": batch_id, "unchanged": unchanged - found.own})
     return Added(new=found.new, resumed=resumed, unchanged=unchanged, forced=found.forced)
