@@ -27,7 +27,15 @@ def test_both_are_registered_with_their_schedule_and_limit(api):
     ]
     assert ingest["concurrency_options"]["collision_strategy"] == "ENQUEUE"
     asked = ingest["parameter_openapi_schema"]["properties"]
-    assert list(asked) == ["source", "document_type", "engine", "limit", "force", "max_failure_rate", "workers"]
+    assert sorted(asked, key=lambda name: asked[name]["position"]) == [
+        "source",
+        "document_type",
+        "engine",
+        "limit",
+        "force",
+        "max_failure_rate",
+        "workers",
+    ]
     assert deployment(api, "reprocess-failed")["parameters"] == {"batch": "last"}
 
 
@@ -70,6 +78,6 @@ def test_a_run_started_in_prefect_goes_through_the_worker(api, docmill, receipts
     [batch] = docmill.sql("SELECT batch_id, pages_done FROM v_batches WHERE flow_run_id = %s", run)
     assert batch["pages_done"] == 1
     artifacts = httpx.post(f"{api}/artifacts/filter", json={"artifacts": {"flow_run_id": {"any_": [run]}}}).json()
-    assert {a["type"] for a in artifacts} == {"progress", "table"}
+    assert {a["type"] for a in artifacts} >= {"progress", "table"}
     [table] = [a for a in artifacts if a["type"] == "table"]
     assert '"pages read"' in table["data"] or "pages read" in str(table["data"])
