@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import math
 import platform
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +33,9 @@ _STEP = 8
 """Pixels of that line per column of its answer."""
 
 _BATCH = 8
+
+# OpenVINO reports each import to Google Analytics where this package is installed, and works as well without it.
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 Backend = Literal["openvino", "onnxruntime"]
 
