@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from console.runs import FlowName
     from docmill.settings import Settings
 
-BATCH_COLUMNS = ["batch", "status", "type", "when", "documents", "pages", "failed", "to_review", "source"]
+BATCH_COLUMNS = ["batch", "status", "type", "when", "new", "same", "pages", "open_failures", "review", "source"]
+SOURCE_WIDTH = 24
 
 
 def register(app: typer.Typer) -> None:
@@ -122,17 +123,19 @@ def batches(
 
 
 def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
-    unchanged = f" +{row['documents_unchanged']} unchanged" if row["documents_unchanged"] else ""
+    source = row["source"].rstrip("/")
     return {
         "batch": str(row["batch_id"])[:8],
         "status": row["status"],
         "type": row["document_type"],
         "when": row["created_at"].astimezone().strftime("%m-%d %H:%M"),
-        "documents": f"{row['documents_total']}{unchanged}",
+        "new": row["documents_total"],
+        "same": row["documents_unchanged"],
         "pages": f"{row['pages_done']}/{row['pages_total']}",
-        "failed": row["open_failures"],
-        "to_review": row["fields_to_review"],
-        "source": row["source"],
+        "open_failures": row["open_failures"],
+        "review": row["fields_to_review"],
+        # the end of it tells sources apart; all of it is in the JSON
+        "source": source if len(source) <= SOURCE_WIDTH else "…" + source[-SOURCE_WIDTH + 1 :],
     }
 
 

@@ -106,6 +106,9 @@ def _show_batch(found: dict[str, Any]) -> None:
         [_document_row(row) for row in found["documents"]], DOCUMENT_COLUMNS, as_json=False,
         empty="no documents of its own: nothing was new",
     )  # fmt: skip
+    moved = batch["documents_total"] - len(found["documents"])
+    if moved > 0:
+        console.print(f"[dim]{moved} more were taken up again by later batches: docmill batches[/]")
     print_failures(found["failures"], title="failures")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from console.output import console
+from docmill.failures import DatabaseUnavailable
 from docmill.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -24,15 +25,22 @@ def read_ledger(read: Callable[[LedgerQueries], Awaitable[Result]]) -> Result:
     """
     # imported where they are used, here and in the commands: `docmill --help` needs no database client
     from flows.endpoints import database_url
+    from storage.embedded.postgres import EmbeddedPostgres
     from storage.queries import LedgerQueries
 
-    url = database_url(load_settings())
+    settings = load_settings()
+    url = database_url(settings)
 
     async def ask() -> Result:
         async with LedgerQueries.connect(url) as queries:
             return await read(queries)
 
-    return asyncio.run(ask())
+    try:
+        return asyncio.run(ask())
+    except DatabaseUnavailable:
+        if settings.database.url is None and not EmbeddedPostgres(settings.data_dir).running():
+            raise DatabaseUnavailable("the local stack is down", remedy="docmill up") from None
+        raise
 
 
 def ready_to_run(*, quiet: bool) -> Settings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -15,6 +16,7 @@ from uuid import UUID
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 console = Console()
@@ -52,7 +54,8 @@ def _cell(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case float():
-            return f"{value:.2f}"
+            # never rounded up: a confidence of 0.997 is not certainty
+            return f"{math.floor(value * 100) / 100:.2f}"
         case datetime():
             return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         case list() | tuple():
@@ -96,7 +99,10 @@ def print_failures(rows: Sequence[Row], *, title: str | None = None) -> None:
         console.print(f"[bold]{escape(title)}[/]")
     for row in rows:
         place = escape(str(row["key"])) + (f" [dim]page[/] {row['page_no']}" if row.get("page_no") else "")
-        console.print(f"[red]✗[/] {place}  [bold]{escape(row['code'])}[/]", highlight=False)
-        console.print(f"    {escape(row['message'])}", highlight=False)
+        batch = f"  [dim]batch {str(row['batch_id'])[:8]}[/]" if row.get("batch_id") else ""
+        console.print(f"[red]✗[/] {place}  [bold]{escape(row['code'])}[/]{batch}", highlight=False)
+        told = [escape(row["message"])]
         if row.get("remedy"):
-            console.print(f"    [dim]what to do:[/] {escape(row['remedy'])}", highlight=False)
+            told.append(f"[dim]what to do:[/] {escape(row['remedy'])}")
+        for each in told:
+            console.print(Padding(each, (0, 0, 0, 4)), highlight=False)

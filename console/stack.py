@@ -40,7 +40,7 @@ def down(as_json: Json = False) -> None:
     if as_json:
         print_json(stack.status())
     else:
-        console.print("[bold]down[/]")
+        console.print("[bold]down[/]: nothing of the local stack runs")
 
 
 def status(as_json: Json = False) -> None:

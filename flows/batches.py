@@ -86,7 +86,7 @@ async def work_through(
     told = _told(counts)
     if too_many:
         return Failed(
-            message=f"{told}; failure rate {counts.failure_rate:.0%} is above {allowed:.0%}: docmill failures",
+            message=f"{told}; failure rate {counts.failure_rate:.0%} is above {allowed:.0%}",
             data=summary,
         )
     return Completed(message=told, data=summary)
@@ -103,13 +103,21 @@ def summarised(batch: Batch, counts: BatchCounts, status: BatchStatus) -> dict[s
 
 
 def _told(counts: BatchCounts) -> str:
-    documents = counts.documents_done + counts.documents_partial
+    """In words; what there is none of is left out."""
     if not counts.documents_total and not counts.documents_unchanged:
         return "nothing there: no documents under the source"
     if not counts.documents_total:
-        return f"nothing new: {counts.documents_unchanged} documents unchanged"
-    return (
-        f"{documents} of {counts.documents_total} documents, {counts.pages_done} pages read, "
-        f"{counts.pages_failed} pages failed, {counts.documents_unopened} documents unopened, "
-        f"{counts.documents_unchanged} unchanged"
-    )
+        return f"nothing new: {_many(counts.documents_unchanged, 'document')} unchanged"
+    read = counts.documents_done + counts.documents_partial
+    parts = [f"{read} of {_many(counts.documents_total, 'document')} read ({_many(counts.pages_done, 'page')})"]
+    if counts.pages_failed:
+        parts.append(f"{_many(counts.pages_failed, 'page')} failed")
+    if counts.documents_unopened:
+        parts.append(f"{_many(counts.documents_unopened, 'document')} could not be opened")
+    if counts.documents_unchanged:
+        parts.append(f"{counts.documents_unchanged} unchanged")
+    return ", ".join(parts)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
