@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from console.runs import FlowName
     from docmill.settings import Settings
 
-BATCH_COLUMNS = ["batch", "status", "type", "when", "new", "same", "pages", "open_failures", "review", "source"]
+BATCH_COLUMNS = ["batch", "status", "type", "when", "new", "same", "pages", "open", "source"]
 SOURCE_WIDTH = 24
 
 
@@ -132,8 +132,7 @@ def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
         "new": row["documents_total"],
         "same": row["documents_unchanged"],
         "pages": f"{row['pages_done']}/{row['pages_total']}",
-        "open_failures": row["open_failures"],
-        "review": row["fields_to_review"],
+        "open": row["open_failures"],
         # the end of it tells sources apart; all of it is in the JSON
         "source": source if len(source) <= SOURCE_WIDTH else "…" + source[-SOURCE_WIDTH + 1 :],
     }

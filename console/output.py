@@ -20,6 +20,21 @@ from rich.padding import Padding
 from rich.table import Table
 
 console = Console()
+LONG = {
+    "company",
+    "description",
+    "found",
+    "issuer",
+    "key",
+    "labels",
+    "name",
+    "notes",
+    "remedy",
+    "source",
+    "value",
+    "what",
+}
+"""Columns that may be broken where a terminal is narrow; the others stay whole."""
 Row = Mapping[str, Any]
 
 
@@ -83,10 +98,13 @@ def print_rows(
         console.print(escape(empty), style="dim")
         return
     table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
-    for place, column in enumerate(columns):
+    for column in columns:
         numeric = all(isinstance(row.get(column), int | float | Decimal | None) for row in rows)
         table.add_column(
-            column.replace("_", " "), justify="right" if numeric else "left", overflow="fold", no_wrap=place == 0
+            column.replace("_", " "),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=column not in LONG,
         )
     for row in rows:
         table.add_row(*(escape(_cell(row.get(column))) for column in columns))
