@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BATCH_COLUMNS = ["batch", "status", "type", "when", "new", "same", "pages", "open", "source"]
 SOURCE_WIDTH = 24
+WIDE = 100
 
 
 def register(app: typer.Typer) -> None:
@@ -119,7 +120,8 @@ def batches(
     """The latest batches."""
     rows = read_ledger(lambda queries: queries.batches(limit))
     shown = rows if as_json else [_batch_row(row) for row in rows]
-    print_rows(shown, BATCH_COLUMNS, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE")
+    columns = BATCH_COLUMNS if console.width >= WIDE else [name for name in BATCH_COLUMNS if name != "when"]
+    print_rows(shown, columns, as_json=as_json, empty="there is no batch yet; begin with: docmill ingest SOURCE")
 
 
 def _batch_row(row: dict[str, Any]) -> dict[str, Any]:
