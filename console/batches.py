@@ -110,6 +110,8 @@ def _run(settings: Settings, name: FlowName, parameters: dict[str, Any], *, here
         print_failures(failed)
         if end.batch_id and (end.counts.documents_total or failed):
             console.print(f"see: docmill show {str(end.batch_id)[:8]}", style="dim")
+    if end.state not in ("Completed", "Failed") and not as_json:
+        console.print("what to do: the same command again goes on with this batch", style="dim")
     if end.state != "Completed":
         raise typer.Exit(Exit.BATCH_FAILED)
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 from console import markdown
 from console.local import read_ledger
 from console.options import Json
-from console.output import console, print_failures, print_json, print_rows
+from console.output import console, print_failures, print_json, print_rows, printable
 from console.tables import cells_of, single_fields
 from docmill.failures import ConfigurationError, DocumentNotFound
 from docmill.settings import load_settings
@@ -128,7 +128,7 @@ def _document_row(row: dict[str, Any]) -> dict[str, Any]:
 def _show_document(found: dict[str, Any]) -> None:
     document = found["document"]
     console.print(
-        f"[bold]{escape(document['key'])}[/] {document['status']}, {document['page_count'] or 0} pages, "
+        f"[bold]{escape(printable(document['key']))}[/] {document['status']}, {document['page_count'] or 0} pages, "
         f"read as {document['document_type']} ({document['engine']}), document {str(document['document_id'])[:8]}"
     )
     print_rows(single_fields(found["fields"]), FIELD_COLUMNS, as_json=False, empty="no fields")

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -62,6 +63,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
 
 
+def printable(text: str) -> str:
+    """The text with control and direction characters written out, so that a file's name cannot steer a terminal."""
+    return "".join(c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf") else f"\\u{ord(c):04x}" for c in text)
+
+
 def _cell(value: Any) -> str:
     match value:
         case None:
@@ -107,7 +113,7 @@ def print_rows(
             no_wrap=column not in LONG,
         )
     for row in rows:
-        table.add_row(*(escape(_cell(row.get(column))) for column in columns))
+        table.add_row(*(escape(printable(_cell(row.get(column)))) for column in columns))
     console.print(table)
 
 
@@ -116,7 +122,7 @@ def print_failures(rows: Sequence[Row], *, title: str | None = None) -> None:
     if rows and title:
         console.print(f"[bold]{escape(title)}[/]")
     for row in rows:
-        place = escape(str(row["key"])) + (f" [dim]page[/] {row['page_no']}" if row.get("page_no") else "")
+        place = escape(printable(str(row["key"]))) + (f" [dim]page[/] {row['page_no']}" if row.get("page_no") else "")
         batch = f"  [dim]batch {str(row['batch_id'])[:8]}[/]" if row.get("batch_id") else ""
         console.print(f"[red]✗[/] {place}  [bold]{escape(row['code'])}[/]{batch}", highlight=False)
         told = [escape(row["message"])]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+import httpx
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun, State
@@ -34,6 +35,7 @@ FlowName = Literal["ingest", "reprocess-failed"]
 FLOWS: dict[FlowName, Flow[Any, Any]] = {"ingest": ingest, "reprocess-failed": reprocess_failed}
 WORKER_SILENT_SECONDS = 45.0
 LOOK_EVERY_SECONDS = 0.4
+SERVER_AWAY_SECONDS = 30.0
 CAUGHT = "Flow run encountered an exception: "
 
 
@@ -90,8 +92,6 @@ async def run_flow(
 
 @contextlib.asynccontextmanager
 async def _client() -> Any:
-    import httpx
-
     try:
         async with get_client() as client:
             yield client
@@ -136,8 +136,23 @@ async def _follow(
 ) -> tuple[str, str]:
     """Until the run's state is final; its name and message."""
     patience = time.monotonic() + WORKER_SILENT_SECONDS
+    away_since: float | None = None
     while True:
-        state = (await client.read_flow_run(run_id)).state
+        try:
+            state = (await client.read_flow_run(run_id)).state
+            away_since = None
+        except httpx.HTTPError as error:
+            # Prefect's server, or the database below it, is away: the run itself may well go on
+            if isinstance(error, httpx.HTTPStatusError) and error.response.status_code < 500:
+                raise
+            away_since = away_since or time.monotonic()
+            if time.monotonic() - away_since > SERVER_AWAY_SECONDS:
+                raise ServerNotReady(
+                    "the Prefect server does not answer",
+                    remedy="docmill up, then the same command again: it goes on with the same batch",
+                ) from error
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+            continue
         with contextlib.suppress(TransientError):
             batch_id = await queries.batch_of_run(run_id)
             if batch_id is not None:

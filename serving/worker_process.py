@@ -172,7 +172,8 @@ def _log(file: Path) -> BinaryIO:
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and file.stat().st_size > _LOG_BYTES:  # one file of the past is kept
         file.replace(file.with_name(file.name + ".1"))
-    return file.open("ab")
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    return os.fdopen(descriptor, "ab")
 
 
 def _command(descriptor: int) -> list[str]:
