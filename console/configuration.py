@@ -32,7 +32,7 @@ def show(as_json: Json = False) -> None:
     path = config_file()
     written = tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
     rows = [
-        {"setting": name, "value": value, "from": _origin(name, written, str(path)), "what": what}
+        {"setting": name, "value": value, "from": _origin(name, written, path.name if path else ""), "what": what}
         for name, value, what in _flat(settings, "")
     ]
     if not as_json:

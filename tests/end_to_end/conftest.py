@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,8 @@ class Docmill:
             text=True,
             stdin=subprocess.DEVNULL,
             cwd=self.folder,
+            # a shell's background jobs ignore it, and children inherit that
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def sql(self, query: str, *values: Any) -> list[dict[str, Any]]:

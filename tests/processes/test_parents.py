@@ -53,7 +53,13 @@ def started(tmp_path: Path, job: str) -> tuple[subprocess.Popen[str], list[int]]
     script = tmp_path / "parent.py"
     script.write_text(PARENT.format(jobs=str(JOBS), root=str(ROOT), folder=str(tmp_path), job=job))
     parent = subprocess.Popen(
-        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell's background jobs ignore it, and children inherit that
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     files = [tmp_path / "pid1", tmp_path / "pid2"]
     wait_until(lambda: all(file.exists() for file in files) or parent.poll() is not None)
