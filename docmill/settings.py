@@ -153,10 +153,46 @@ class OcrSettings(_Group):
 
 
 class ServingSettings(_Group):
-    """``[serving]``: vLLM, which has an environment of its own (used by the vision engine)."""
+    """``[serving]``: vLLM, which has an environment of its own, and the model servers (used by the vision engine)."""
 
     python: Path | None = Setting(None, description="interpreter of the environment that vLLM is installed in")
-    base_urls: tuple[str, ...] = Setting((), description="OpenAI-compatible servers that others run")
+    base_urls: tuple[str, ...] = Setting((), description="OpenAI-compatible servers that others run; none is started")
+    api_key: SecretStr | None = Setting(None, description="of servers that ask for one")
+    api_key_file: Path | None = Setting(None, description="file that holds the key")
+    profile: str = Setting("qwen2-vl-7b", min_length=1, description="model that the vision engine reads with")
+    models: dict[str, Path] = Setting(default_factory=dict, description="profile -> folder with the model's files")
+    start: Literal["here", "keep-warm", "never"] = Setting(
+        "here", description="who starts a server that a run needs: its host, the deployment keep-warm, nobody"
+    )
+    work_pool: str = Setting("docmill", min_length=1, description="work pool of the GPU hosts, for keep-warm")
+    host: str = Setting("127.0.0.1", description="address that servers listen on")
+    port: int = Setting(0, ge=0, le=65535, description="0: a free one")
+    tensor_parallel_size: int = Setting(0, ge=0, le=64, description="0: what docmill plan finds best")
+    gpu_memory_utilization: float = Setting(0.9, gt=0, le=0.98, description="share of each GPU's memory")
+    max_model_len: int | None = Setting(None, ge=512, description="context in tokens; none: the profile's")
+    max_num_seqs: int | None = Setting(None, ge=1, le=4096, description="requests worked on at once")
+    max_queued_requests: int = Setting(0, ge=0, description="more are answered 503; 0: no limit")
+    quantization: str | None = Setting(None, description="vLLM's name of it: fp8, awq, gptq…; none: the model's own")
+    cpu_kv_cache_bytes: int = Setting(2**30, ge=2**26, description="KV cache of a server on the CPU")
+    extra_arguments: tuple[str, ...] = Setting((), description="further flags of vLLM's server, checked like the rest")
+    ready_seconds: float = Setting(1800.0, gt=0, description="a start that takes longer is given up")
+    lease_seconds: float = Setting(60.0, ge=2, description="how long a hold on a server lives without renewal")
+    idle_sleep_seconds: float = Setting(600.0, gt=0, description="without leases, before the server is put to sleep")
+    idle_stop_seconds: float = Setting(3600.0, gt=0, description="without leases, before it is stopped")
+    hang_seconds: float = Setting(120.0, gt=0, description="without progress, before a server counts as hung")
+    probe_seconds: float = Setting(60.0, gt=0, description="between two probes of a quiet server")
+    restart_budget: int = Setting(5, ge=0, le=100, description="restarts within the window; one more is a failure")
+    restart_window_seconds: float = Setting(1800.0, gt=0)
+    drain_seconds: float = Setting(120.0, ge=0, description="that running requests get when a server is stopped")
+    request_seconds: float = Setting(600.0, gt=0, description="deadline of one answer")
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        object.__setattr__(self, "api_key", _secret_from(self.api_key_file, self.api_key, "api_key"))
+        for url in self.base_urls:
+            if not url.startswith(("http://", "https://")):
+                raise ValueError("base_urls must begin with http:// or https://")
+        return self
 
 
 class Settings(BaseSettings):
