@@ -4,12 +4,13 @@
 
     TransientError
     ├ ServerFailed           a crash loop: the supervisor gave up
-    └ ServerRestarted        the server went away while it worked on the request
+    ├ ServerRestarted        the server went away while it worked on the request
+    └ ServerFault            500, 502, 504, or something that is no answer of a model (a proxy's page, broken JSON)
     PermanentError
     ├ ModelNotFound ModelIncomplete NotAVisionModel UnsupportedModel
     ├ ParallelSizeImpossible NotEnoughGpuMemory NoFreeGpu PortTaken
     ├ VllmMissing UnsupportedFlag ServerOutOfMemory
-    ├ ServedNameUnknown (404) BadRequest (400, 422) ServerRefused (401, 403)
+    ├ ServedNameUnknown (404) BadRequest (400, 413, 422) ServerRefused (401, 403)
     └ ServerInUse ServerAlreadyUp ServerUnknown
 """
 
@@ -32,6 +33,14 @@ class ServerRestarted(TransientError):
     code = "server_restarted"
     category = Category.ENGINE
     default_remedy = "the request is sent again once the server is back; see: docmill servers"
+
+
+class ServerFault(TransientError):
+    """The server answered 5xx, or with something that is no answer of a model; ``detail["body"]`` is what it said."""
+
+    code = "server_fault"
+    category = Category.ENGINE
+    default_remedy = "see what the server said in the failure's detail, and its log: docmill servers"
 
 
 class ModelNotFound(PermanentError):
