@@ -18,6 +18,30 @@ STALE_SECONDS = 60.0
 """A live row without a heartbeat for so long has lost its supervisor."""
 
 
+DESCRIBED = frozenset(
+    {
+        "served_name",
+        "model",
+        "base_url",
+        "config_hash",
+        "phase",
+        "progress",
+        "pid",
+        "pid_started",
+        "gpus",
+        "tensor_parallel_size",
+        "max_model_len",
+        "kv_cache_tokens",
+        "vllm_version",
+        "error_code",
+        "message",
+        "log_path",
+        "metrics",
+    }
+)
+"""What :meth:`ServerRegistry.describe` takes."""
+
+
 class ServerState(StrEnum):
     """Where a server is in its life."""
 
@@ -167,7 +191,7 @@ class ServerRegistry(Protocol):
         ...
 
     async def begin_request(self, request_id: UUID, lease: ServerLease, page_id: UUID | None) -> None:
-        """Note that a request is being sent, for the page (None: for none)."""
+        """Note that a request is being sent, for the page (None: for none). Nothing is noted where the lease is gone."""
         ...
 
     async def end_request(self, request_id: UUID) -> None:
@@ -190,6 +214,10 @@ class ServerRegistry(Protocol):
 
     async def servers(self, *, profile: str | None = None, live: bool = True) -> list[ServerRecord]:
         """Rows, newest first; with ``live=False`` ended ones as well."""
+        ...
+
+    async def holders(self, server_id: UUID) -> list[tuple[str, datetime]]:
+        """Who has live leases on it, and until when; those who came first are first."""
         ...
 
     async def restarts(self, server_id: UUID) -> list[Restart]:
@@ -229,9 +257,12 @@ class ServerRegistry(Protocol):
         ...
 
     async def describe(self, server_id: UUID, **columns: Any) -> None:
-        """Set any of ServerRecord's fields that are not keys or times (base_url, pid, phase, metrics, message…).
+        """Set fields of the row: those that ``DESCRIBED`` names (base_url, pid, phase, metrics, message…).
 
         Setting ``metrics`` sets ``metrics_at``. Renews the heartbeat.
+
+        Raises:
+            UnexpectedError: another field is named.
         """
         ...
 
@@ -242,7 +273,11 @@ class ServerRegistry(Protocol):
     async def enter(
         self, server_id: UUID, state: ServerState, *, error_code: str | None = None, message: str | None = None
     ) -> None:
-        """Enter a state; ``ready`` sets ready_at, ``stopped`` and ``failed`` set ended_at and drop the leases."""
+        """Enter a state; ``ready`` sets ready_at, ``stopped`` and ``failed`` set ended_at and drop the leases.
+
+        error_code and message of the row become what is given. A row that drains goes on draining until it ends,
+        whatever other state is entered: no lease may be given on it.
+        """
         ...
 
     async def begin_drain(self, server_id: UUID, *, force: bool = False) -> bool:
@@ -254,6 +289,7 @@ class ServerRegistry(Protocol):
     ) -> Restart:
         """In one transaction: the restart with the pages that were in flight, ``restarts + 1``, state ``starting``.
 
-        The requests that were in flight are cleared.
+        The requests that were in flight are cleared. A row that drains goes on draining. ``code`` and ``message``
+        become the row's as well.
         """
         ...
