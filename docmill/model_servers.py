@@ -191,7 +191,10 @@ class ServerRegistry(Protocol):
         ...
 
     async def begin_request(self, request_id: UUID, lease: ServerLease, page_id: UUID | None) -> None:
-        """Note that a request is being sent, for the page (None: for none). Nothing is noted where the lease is gone."""
+        """Note that a request is being sent, for the page (None: for none).
+
+        A second call for the same request moves the note. Nothing is noted where the lease is gone.
+        """
         ...
 
     async def end_request(self, request_id: UUID) -> None:

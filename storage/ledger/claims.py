@@ -12,10 +12,13 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from docmill.failures import Failure, PoisonPage, failure_of
-from docmill.ledger import DocumentClaim, PageClaim
+from docmill.ledger import DocumentClaim, PageClaim, PageStatus
 from docmill.ports import ObjectRef
 from storage.ledger.failing import fail_document, fail_page
 from storage.ledger.leases import hold_reading
+
+MAX_SERVER_CRASHES = 2
+"""A page that was in flight at so many restarts of model servers is set aside (index ``pages_suspected``)."""
 
 _OBJECT = "d.bucket, d.key, d.etag, d.size, d.last_modified, d.version_id, d.content_type, d.metadata"
 
@@ -40,7 +43,7 @@ FROM claimed r JOIN documents d ON d.id = r.document_id ORDER BY r.position
 _CLAIM_PAGES = text(f"""
 WITH chosen AS (
     SELECT id FROM pages
-    WHERE batch_id = :batch AND status IN ('pending', 'claimed')
+    WHERE batch_id = :batch AND status IN ('pending', 'claimed') AND server_crashes < {MAX_SERVER_CRASHES}
         AND (status = 'pending' OR (lease_expires_at <= now() AND crashes + 1 < :max_crashes))
     ORDER BY position, page_no LIMIT :limit
     FOR UPDATE SKIP LOCKED
@@ -64,15 +67,21 @@ WHERE batch_id = :batch AND status = 'pending' AND lease_holder IS NOT NULL AND 
 ORDER BY id FOR UPDATE SKIP LOCKED
 """)
 
-_POISON_PAGES = text("""
-SELECT id, reading_id FROM pages
-WHERE batch_id = :batch AND status = 'claimed' AND lease_expires_at <= now() AND crashes + 1 >= :max_crashes
+# Two conditions, each with an index of its own: the queue may be long.
+_CRASHED = "status = 'claimed' AND lease_expires_at <= now() AND crashes + 1 >= :max_crashes"
+_SUSPECT = f"""server_crashes >= {MAX_SERVER_CRASHES} AND status IN ('pending', 'claimed')
+    AND (status = 'pending' OR lease_expires_at <= now())"""
+
+_POISON_PAGES = text(f"""
+SELECT id, reading_id FROM pages WHERE batch_id = :batch AND {_CRASHED}
+UNION
+SELECT id, reading_id FROM pages WHERE batch_id = :batch AND {_SUSPECT}
 ORDER BY reading_id, id
 """)
 
-_HOLD_POISON_PAGE = text("""
-SELECT id FROM pages
-WHERE id = :id AND status = 'claimed' AND lease_expires_at <= now() AND crashes + 1 >= :max_crashes
+_HOLD_POISON_PAGE = text(f"""
+SELECT id, status, server_crashes >= {MAX_SERVER_CRASHES} AS suspect FROM pages
+WHERE id = :id AND (({_CRASHED}) OR ({_SUSPECT}))
 FOR UPDATE
 """)
 
@@ -144,7 +153,7 @@ async def claim_pages(
 
 
 async def poisoned(connection: AsyncConnection, batch_id: UUID, max_crashes: int) -> list[tuple[UUID, UUID]]:
-    """(page, reading) of the batch's pages whose lease ran out once too often."""
+    """(page, reading) of the batch's pages whose lease ran out, or whose model server crashed, once too often."""
     rows = await connection.execute(_POISON_PAGES, {"batch": batch_id, "max_crashes": max_crashes})
     return [(row.id, row.reading_id) for row in rows]
 
@@ -153,10 +162,13 @@ async def set_aside(connection: AsyncConnection, page_id: UUID, reading_id: UUID
     """Fail a poisoned page, unless it was recorded or taken over meanwhile."""
     await hold_reading(connection, reading_id)
     held = await connection.execute(_HOLD_POISON_PAGE, {"id": page_id, "max_crashes": max_crashes})
-    if held.one_or_none() is None:
+    page = held.one_or_none()
+    if page is None:
         return
-    await connection.execute(_CRASHED_PAGE, {"id": page_id})
-    await fail_page(connection, page_id, _poison("page", "read", max_crashes))
+    if page.status == PageStatus.CLAIMED:
+        await connection.execute(_CRASHED_PAGE, {"id": page_id})
+    failure = _server_poison() if page.suspect else _poison("page", "read", max_crashes)
+    await fail_page(connection, page_id, failure)
 
 
 def _poison(what: str, done: str, crashes: int) -> Failure:
@@ -164,6 +176,15 @@ def _poison(what: str, done: str, crashes: int) -> Failure:
         PoisonPage(
             f"the worker died or fell silent {crashes} times while this {what} was being {done}",
             detail={"crashes": crashes},
+        )
+    )
+
+
+def _server_poison() -> Failure:
+    return failure_of(
+        PoisonPage(
+            "this page was in flight at two restarts of a model server (crash or hang)",
+            detail={"server_crashes": MAX_SERVER_CRASHES},
         )
     )
 

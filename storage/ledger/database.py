@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import psycopg
-from sqlalchemy import exc
+from sqlalchemy import Executable, Row, exc
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -85,6 +85,7 @@ class Database:
             connect_args=arguments,
             hide_parameters=True,  # a page's text must not reach a log by way of an error message
         )
+        self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")  # the same pool
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,10 +105,31 @@ class Database:
         Raises:
             DocmillError: what :func:`storage.ledger.errors.translated` makes of the driver's errors.
         """
+
+        async def transaction() -> T:
+            async with self.engine.begin() as connection:
+                return await work(connection)
+
+        return await self._tried(transaction)
+
+    async def once(self, statement: Executable, parameters: dict[str, Any]) -> list[Row[Any]]:
+        """Run one statement that is a transaction by itself; its rows. Saves the way for BEGIN and for COMMIT.
+
+        Raises:
+            DocmillError: what :func:`storage.ledger.errors.translated` makes of the driver's errors.
+        """
+
+        async def alone() -> list[Row[Any]]:
+            async with self._autocommit.connect() as connection:
+                result = await connection.execute(statement, parameters)
+                return list(result.all()) if result.returns_rows else []
+
+        return await self._tried(alone)
+
+    async def _tried(self, transaction: Callable[[], Awaitable[T]]) -> T:
         for trial in range(1, COLLISION_TRIES + 1):
             try:
-                async with self.engine.begin() as connection:
-                    return await work(connection)
+                return await transaction()
             except Exception as error:
                 if not is_foreign(error):
                     raise

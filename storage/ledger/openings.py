@@ -48,7 +48,7 @@ ORDER BY n
 ON CONFLICT (reading_id, page_no) DO UPDATE
 SET batch_id = excluded.batch_id, position = excluded.position, sha256 = excluded.sha256, status = excluded.status,
     extraction_id = coalesce(excluded.extraction_id, pages.extraction_id), lease_holder = NULL,
-    lease_expires_at = NULL, attempts = 0, crashes = 0, finished_at = excluded.finished_at
+    lease_expires_at = NULL, attempts = 0, crashes = 0, server_crashes = 0, finished_at = excluded.finished_at
 """)
 
 _SURPLUS = text("DELETE FROM pages WHERE reading_id = :reading AND page_no > :page_count")

@@ -36,7 +36,7 @@ RETURNING id
 
 _PAGES = text("""
 UPDATE pages
-SET status = 'pending', batch_id = :batch, attempts = 0, crashes = 0, finished_at = NULL
+SET status = 'pending', batch_id = :batch, attempts = 0, crashes = 0, server_crashes = 0, finished_at = NULL
 WHERE id = ANY(:pages) AND status = 'failed'
 RETURNING reading_id
 """)

@@ -38,10 +38,10 @@ async def test_up_twice_and_down(empty_url) -> None:
 
 
 async def test_every_step_goes_up_and_down(empty_url) -> None:
-    for revision in ("0001", "0002", "0003"):
+    for revision in ("0001", "0002", "0003", "0004"):
         await upgrade(empty_url, revision)
         assert await current(empty_url) == revision
-    for revision in ("0002", "0001"):
+    for revision in ("0003", "0002", "0001"):
         await downgrade(empty_url, revision)
         assert await current(empty_url) == revision
         assert await needs_upgrade(empty_url)
@@ -122,7 +122,7 @@ def test_every_view_and_column_is_explained(db) -> None:
             AND (col_description(v.oid, a.attnum) IS NULL OR obj_description(v.oid, 'pg_class') IS NULL)
     """)
     assert missing == []
-    assert db.value("SELECT count(*) FROM information_schema.views WHERE table_schema = 'public'") == 7
+    assert db.value("SELECT count(*) FROM information_schema.views WHERE table_schema = 'public'") == 10
 
 
 def test_no_view_needs_json(db) -> None:
