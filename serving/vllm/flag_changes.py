@@ -79,3 +79,10 @@ REPLACED: dict[str, str] = {
     "--max-num-queued-reqs": "leave it out: this vLLM has no limit of its own (0.32 has)",
 }
 """Old spelling → what to write instead; entries that begin with ``leave it out`` have no successor."""
+
+WITHOUT_EFFECT: dict[str, tuple[int, int]] = {
+    "--disable-cascade-attn": (0, 32),
+    "--mamba-cache-mode": (0, 32),
+    "--log-config-file": (0, 32),
+}
+"""Flags that vLLM still takes but warns of, and the version since which it does (its parser does not mark them)."""

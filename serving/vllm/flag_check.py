@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from serving.vllm.facts import FlagFact, VllmFacts
-from serving.vllm.flag_changes import REPLACED
+from serving.vllm.flag_changes import REPLACED, WITHOUT_EFFECT
 
 _SIZE = re.compile(r"\d+|\d+(\.\d+)?[kmgt]|\d+[KMGT]")
 _SIZE_IN_JSON = re.compile(r"(?<=[:\[,\s])\d+(\.\d+)?[kmgtKMGT](?=[\s,\]}])")
@@ -114,7 +114,7 @@ def _problem(given: _Given, by_name: dict[str, FlagFact], facts: VllmFacts) -> F
     problem = _value_problem(given, flag)
     if problem is not None:
         return FlagProblem(given.name, f"{given.name} of {vllm} {problem[0]}", problem[1])
-    if flag.deprecated:
+    if flag.deprecated or facts.release >= WITHOUT_EFFECT.get(given.name, (99, 0)):
         instead = _worded(REPLACED.get(given.name, "leave it out where you can"))
         return FlagProblem(given.name, f"{given.name} is deprecated in {vllm}", instead, fatal=False)
     if given.name in _UNWISE:

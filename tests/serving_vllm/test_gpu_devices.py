@@ -1,5 +1,6 @@
 import pytest
 from fake_nvml import FakeGpu, FakeNvml, NVMLError_LibraryNotFound
+
 from serving.vllm.gpu_devices import GpuLink, GpuProcess, gpu_devices, gpu_inventory, visible_indexes
 
 GIB = 2**30
@@ -47,7 +48,13 @@ def test_a_gpu_that_answers_little() -> None:
     nvml = FakeNvml([FakeGpu("GPU-a", name=b"Orin", total=0, ecc=None, mig=None, capability=None)], driver=b"540.3")
     found = gpu_inventory(nvml, {})
     (gpu,) = found.devices
-    assert (gpu.name, gpu.total_bytes, gpu.ecc_errors, gpu.mig, gpu.compute_capability) == ("Orin", 0, None, False, None)
+    assert (gpu.name, gpu.total_bytes, gpu.ecc_errors, gpu.mig, gpu.compute_capability) == (
+        "Orin",
+        0,
+        None,
+        False,
+        None,
+    )
     assert found.driver == "540.3"
 
 
