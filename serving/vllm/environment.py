@@ -6,10 +6,13 @@ vLLM and Prefect cannot share one (fastapi), so an environment lies in a folder 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +25,7 @@ from serving.vllm.recipes import DEFAULT_VERSIONS, NEEDED_BYTES, SUPPORTED, Kind
 from serving.vllm.steps import Steps
 
 MARKER = "docmill-vllm.json"
+_VERSION = re.compile(r"\d+\.\d+\.\d+(\.?(post|rc|dev)\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +81,13 @@ def install_vllm(kind: Kind, folder: Path, version: str | None, say: Callable[[s
         raise ConfigurationError(
             f"{folder} holds vLLM {there.version} ({there.kind})", remedy="choose another folder with --into"
         )
-    _clear(folder, say)
     _check_space(folder, kind)
+    with _alone(folder):
+        return _install(kind, folder, version, say)
+
+
+def _install(kind: Kind, folder: Path, version: str, say: Callable[[str], None]) -> Path:
+    _clear(folder, say)
     folder.mkdir(parents=True, exist_ok=True)
     # a virtual environment cannot be moved (its scripts name it), so the marker tells whole from half
     (folder / f"{MARKER}.begun").write_text(json.dumps({"kind": kind, "version": version}), encoding="utf-8")
@@ -93,6 +102,20 @@ def install_vllm(kind: Kind, folder: Path, version: str | None, say: Callable[[s
     (folder / f"{MARKER}.begun").unlink(missing_ok=True)
     say(f"vLLM {version} ({kind}) is installed in {folder}")
     return python
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second installation out of the folder; the lock goes with the process."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f".{folder.name}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigurationError(
+                f"vLLM is just being installed into {folder}", remedy="wait for it, or choose another folder"
+            ) from error
+        yield
 
 
 def environment_at(folder: Path) -> InstalledEnvironment | None:
@@ -139,7 +162,7 @@ def vllm_python(settings: Settings) -> Path:
 def _check_version(version: str) -> None:
     low, high = SUPPORTED
     release = release_of(version)
-    if not low <= release <= high or len(version.split(".")) < 3:
+    if not low <= release <= high or not _VERSION.fullmatch(version):
         raise ConfigurationError(
             f"vLLM {version} is not supported",
             remedy=f"choose one from {low[0]}.{low[1]}.0 to {high[0]}.{high[1]}.x, such as {DEFAULT_VERSIONS['cuda']}",

@@ -129,6 +129,15 @@ def write_vllm(
             GPUS = json.loads({json.dumps([dict(gpu) for gpu in gpus])!r})
             __version__ = "2.13.0{"+cpu" if cuda is None else ""}"
             version = SimpleNamespace(cuda={cuda!r})
+
+            class Library:
+                def __init__(self, name, kind):
+                    assert (name, kind) == ("torchvision", "FRAGMENT")
+
+                def define(self, schema):
+                    library.declared.add(schema.partition("(")[0])
+
+            library = SimpleNamespace(Library=Library, declared=set())
             cuda = SimpleNamespace(
                 is_available=lambda: bool(GPUS),
                 device_count=lambda: len(GPUS),
