@@ -94,6 +94,13 @@ def url(embedded_postgres: EmbeddedPostgres, registry_template: str) -> Iterator
 
 
 @pytest.fixture
+def empty_url(embedded_postgres: EmbeddedPostgres) -> Iterator[str]:
+    name = f"registry_empty_{next(_numbers)}"
+    yield embedded_postgres.create_database(name)
+    _execute(embedded_postgres, "DROP DATABASE {} WITH (FORCE)", name)
+
+
+@pytest.fixture
 def db(url: str) -> Sql:
     return Sql(url)
 
@@ -113,6 +120,12 @@ async def new_batch(ledger: PostgresLedger, db: Sql, pages: int, key: str = "a.p
     await ledger.record_opened(claim, OpenedDocument(uuid4().hex * 2, "application/pdf", pages))
     found = db.rows("SELECT id FROM pages WHERE batch_id = %(batch)s ORDER BY page_no", batch=batch.id)
     return batch.id, [each["id"] for each in found]
+
+
+@pytest.fixture
+def open_document(ledger: PostgresLedger, db: Sql) -> Callable[..., Awaitable[tuple[UUID, list[UUID]]]]:
+    """(pages, key) -> the batch and the pages of a new, opened document."""
+    return lambda pages, key="a.pdf": new_batch(ledger, db, pages, key)
 
 
 @asynccontextmanager
