@@ -1,7 +1,8 @@
 """What vLLM's ``/metrics`` says, in the same words for every version.
 
-Names were read from vLLM's ``v1/metrics/loggers.py``: 0.24 and 0.32 agree on all but ``admission_rejections``, which
-came later; ``gpu_cache_usage_perc`` is what old builds call ``kv_cache_usage_perc``.
+Names were read from ``v1/metrics/loggers.py`` of vLLM 0.24, 0.32 and 0.33: they agree on all but
+``admission_rejections``, which 0.24 does not count yet. Counters end in ``_total``, and one family has a further series
+by reason (``num_requests_waiting_by_reason``), which is not to be added to the first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SUMS = {
     "vllm:prefix_cache_queries_total": "prefix_cache_queries_total",
     "vllm:prefix_cache_hits_total": "prefix_cache_hits_total",
 }
-_USAGE = ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc")
+_USAGE = "vllm:kv_cache_usage_perc"
 _FAILED = frozenset({"abort", "error"})
 
 
@@ -101,7 +102,7 @@ def parse_metrics(text: str) -> ServerMetrics:
         ServerNotReady: it is not Prometheus text (the answer of something else, or a cut one).
     """
     sums: dict[str, float] = {}
-    usage: dict[str, list[float]] = {name: [] for name in _USAGE}
+    usage: list[float] = []
     succeeded = 0.0
     try:
         for family in text_string_to_metric_families(text):
@@ -111,13 +112,13 @@ def parse_metrics(text: str) -> ServerMetrics:
                 name = sample.name
                 if name in _SUMS:
                     sums[_SUMS[name]] = sums.get(_SUMS[name], 0.0) + sum(_finite([sample.value]))
-                elif name in usage:
-                    usage[name] += _finite([sample.value])
+                elif name == _USAGE:
+                    usage += _finite([sample.value])
                 elif name == "vllm:request_success_total" and sample.labels.get("finished_reason") not in _FAILED:
                     succeeded += sample.value
     except (ValueError, KeyError, IndexError) as error:
         raise ServerNotReady("the server's /metrics are not Prometheus text") from error
-    shares = next((held for held in usage.values() if held), [0.0])
+    shares = usage or [0.0]
     return ServerMetrics(
         kv_cache_usage=round(sum(shares) / len(shares), 4),
         requests_succeeded_total=round(succeeded),
