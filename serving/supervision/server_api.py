@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 
@@ -29,7 +28,7 @@ def _error(answer: httpx.Response, path: str) -> DocmillError:
 
 
 class ServerApi:
-    """One server's HTTP side. ``async with`` closes its connections.
+    """One server's HTTP side; :meth:`close` it.
 
     Every method raises RequestTimeout where no answer comes in time, ServerNotReady where none can (or 5xx),
     ServerOverloaded (429, 503), ServerRefused (401, 403).
@@ -43,12 +42,8 @@ class ServerApi:
             base_url=endpoint.base_url, trust_env=False, timeout=timeout_seconds, headers=headers
         )
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def close(self) -> None:
+        """Close its connections."""
         await self._client.aclose()
 
     async def healthy(self) -> bool:

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from docmill.failures import DocmillError, LeaseLost, failure_of
@@ -69,6 +70,9 @@ class Supervisor:
         self._on_progress = on_progress
         self._inherited = dict(os.environ if inherited is None else inherited)
         self._row = ServerRow(server_id, registry, self._timings)
+        self._api = ServerApi(
+            Endpoint(launch.base_url, launch.served_name, launch.api_key, server_id), self._timings.http_seconds
+        )
         self._hurry = asyncio.Event()
         self._running: RunningServer | None = None
         self._process: ServerProcess | None = None
@@ -119,6 +123,7 @@ class Supervisor:
         finally:
             beat.cancel()
             await asyncio.gather(beat, return_exceptions=True)
+            await self._api.close()
 
     async def _supervise(self) -> ServerState:
         while True:
@@ -146,34 +151,29 @@ class Supervisor:
     async def _live(self) -> None:
         """One process's life; never returns but by an exception."""
         self._running = None
-        async with ServerApi(self._endpoint, self._timings.http_seconds) as api:
-            if self._row.stop.is_set():
-                raise StopAsked(self._row.why)
-            try:
-                check_port(self.launch)
-                self._process = await ServerProcess.start(
-                    self.launch,
-                    self.server_id,
-                    inherited=self._inherited,
-                    grace_seconds=self._timings.grace_seconds,
-                    kill_seconds=self._timings.kill_seconds,
-                )
-            except DocmillError as error:
-                raise Trouble(Diagnosis.of(error)) from error
-            running = RunningServer(self.launch, self._process, api, self._row, self._timings, self._on_progress)
-            self._running = running
-            await self._row.tell(
-                pid=self._process.pid, pid_started=self._process.started_at, base_url=self.launch.base_url,
-                served_name=self.launch.served_name, config_hash=self.launch.config_hash,
-                log_path=str(self.launch.log_path), phase=running.report.phase, progress=None,
-            )  # fmt: skip
-            await running.until_ended(running.become_ready())
-            self._failed_start = None
-            await running.until_ended(running.serve())
-
-    @property
-    def _endpoint(self) -> Endpoint:
-        return Endpoint(self.launch.base_url, self.launch.served_name, self.launch.api_key, self.server_id)
+        if self._row.stop.is_set():
+            raise StopAsked(self._row.why)
+        try:
+            check_port(self.launch)
+            self._process = await ServerProcess.start(
+                self.launch,
+                self.server_id,
+                inherited=self._inherited,
+                grace_seconds=self._timings.grace_seconds,
+                kill_seconds=self._timings.kill_seconds,
+            )
+        except DocmillError as error:
+            raise Trouble(Diagnosis.of(error)) from error
+        running = RunningServer(self.launch, self._process, self._api, self._row, self._timings, self._on_progress)
+        self._running = running
+        await self._row.tell(
+            pid=self._process.pid, pid_started=self._process.started_at, base_url=self.launch.base_url,
+            served_name=self.launch.served_name, config_hash=self.launch.config_hash,
+            log_path=str(self.launch.log_path), phase=running.report.phase, progress=None,
+        )  # fmt: skip
+        await running.until_ended(running.become_ready())
+        self._failed_start = None
+        await running.until_ended(running.serve())
 
     @property
     def _was_ready(self) -> bool:
@@ -253,12 +253,15 @@ class Supervisor:
         return ServerState.STOPPED
 
     async def _run_dry(self, running: RunningServer) -> None:
-        waits = [
-            asyncio.ensure_future(wait)
-            for wait in (running.run_dry(), running.process.wait(), self._hurry.wait(), self._row.lost.wait())
+        dry = asyncio.ensure_future(running.run_dry())
+        waits: list[asyncio.Future[Any]] = [
+            dry,
+            *map(asyncio.ensure_future, (running.process.wait(), self._hurry.wait(), self._row.lost.wait())),
         ]
         try:
             await asyncio.wait(waits, timeout=self._timings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+            if dry.done():
+                dry.result()
         finally:
             for wait in waits:
                 wait.cancel()
