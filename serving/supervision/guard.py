@@ -65,15 +65,34 @@ def _is_python(pid: int) -> bool:
         return not LINUX
 
 
+def _title(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+            words = file.read().replace(b"\0", b" ").decode("utf-8", "replace").split()
+    except OSError:
+        return "?"
+    return next((word for word in words if word.startswith("VLLM::")), " ".join(words[:3]))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            return file.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
+    except OSError:
+        return LINUX or not _exists(pid)
+
+
 class Guard:
     """The server's tree, and what is done about it.
 
     Args:
         grace_seconds: between SIGTERM and SIGKILL where nobody says how long.
+        log: descriptor of the log.
     """
 
-    def __init__(self, grace_seconds: float) -> None:
+    def __init__(self, grace_seconds: float, log: int) -> None:
         self.grace_seconds = grace_seconds
+        self.log = log
         self.server = 0
         self.exited: int | None = None
         self.deadline: float | None = None
@@ -81,7 +100,7 @@ class Guard:
         self.reporting = True
         self.known: set[int] = set()  # without a subreaper an orphan must be remembered from when it was none
 
-    def start(self, command: list[str], log: int) -> None:
+    def start(self, command: list[str]) -> None:
         """Start the server; its output goes to the log."""
         libc = ctypes.CDLL(None, use_errno=True) if LINUX else None
         if libc is not None:
@@ -100,7 +119,7 @@ class Guard:
 
         # a core dump of a model server would be as large as its memory, hence the limit in prepare
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=prepare, close_fds=True
+            command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, preexec_fn=prepare, close_fds=True
         )
         self.server = process.pid
         process.returncode = 0  # reaped here, with everybody else
@@ -140,12 +159,21 @@ class Guard:
         self.signal(signal.SIGCONT, pids)  # a stopped process takes no other signal but SIGKILL
 
     def dump(self, patience_seconds: float) -> None:
-        """Let every Python process write its stacks and die of it."""
+        """Let every Python process write its stacks and die of it: one after another, lest they write at once.
+
+        Those farthest from the server come first: its end would end the rest.
+        """
         self.ending = True
         self.deadline = time.monotonic() + patience_seconds
-        pids = [pid for pid in self.members() if _is_python(pid)]
-        self.signal(signal.SIGABRT, pids)
-        self.signal(signal.SIGCONT, pids)
+        pids = [pid for pid in reversed(self.members()) if _is_python(pid)]
+        for number, pid in enumerate(pids):
+            os.write(self.log, f"\n--- docmill: stacks of process {pid} ({_title(pid)})\n".encode())
+            self.signal(signal.SIGABRT, [pid])
+            self.signal(signal.SIGCONT, [pid])
+            left = self.deadline - time.monotonic()
+            due = time.monotonic() + left / (len(pids) - number)
+            while time.monotonic() < due and not _has_ended(pid):
+                time.sleep(0.01)
 
     def reap(self) -> bool:
         """Collect what ended; whether nothing is left."""
@@ -219,10 +247,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    guard = Guard(options.grace)
     log = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    guard = Guard(options.grace, log)
     try:
-        guard.start(options.command, log)
+        guard.start(options.command)
     except (OSError, subprocess.SubprocessError) as error:
         guard.report(not_started=getattr(error, "errno", None) or 0, what=type(error).__name__)
         return
