@@ -10,6 +10,9 @@ from storage.embedded.postgres import EmbeddedPostgres
 from storage.embedded.seaweed import EmbeddedObjectStore
 
 
+_CARRIED = ("DOCMILL_PIPELINE_", "DOCMILL_OCR_", "DOCMILL_SERVING_")
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectAccess:
     """How to reach the S3 server. Keys are None where the credentials chain is to find them."""
@@ -73,6 +76,6 @@ def carried_environment(settings: Settings) -> dict[str, str]:
     if path is not None:
         carried[CONFIG_VARIABLE] = str(path.resolve())
     for name, value in os.environ.items():
-        if name.startswith(("DOCMILL_PIPELINE_", "DOCMILL_OCR_")) and "PASSWORDS" not in name:
+        if name.startswith(_CARRIED) and not any(secret in name for secret in ("PASSWORDS", "API_KEY")):
             carried[name] = value
     return carried

@@ -15,11 +15,13 @@ from docmill.ports import ObjectStore, PageExtractor
 from docmill.rendering import RenderLimits
 from docmill.settings import Settings, cores, load_settings
 from flows.endpoints import database_url, object_access
+from flows.model_servers import ModelServer, SharedModelServers
 from serving.ocr.reader import OcrOptions, OcrReader
 from serving.ocr_engine import OcrExtractor
 from serving.processes import WorkerPool
 from storage.document_files import DocumentFiles
 from storage.ledger.database import Database
+from storage.ledger.model_servers import PostgresServerRegistry
 from storage.ledger.postgres import PostgresLedger
 from storage.objects.s3 import S3Store
 from storage.objects.sources import store_for
@@ -35,6 +37,7 @@ class World:
     queries: LedgerQueries
     pool: WorkerPool
     files: DocumentFiles
+    registry: PostgresServerRegistry
 
     @cached_property
     def limits(self) -> RenderLimits:
@@ -49,6 +52,14 @@ class World:
     @cached_property
     def _s3(self) -> S3Store:
         return s3_store(self.settings)
+
+    @cached_property
+    def _servers(self) -> SharedModelServers:
+        return SharedModelServers(self.settings, self.registry)
+
+    def model_server(self, profile: str | None = None) -> contextlib.AbstractAsyncContextManager[ModelServer]:
+        """The servers of a model, ready; one hold for all who ask for the same model in this event loop."""
+        return self._servers.use(profile)
 
     def store_of(self, bucket: str) -> ObjectStore:
         """An absolute path is a folder, anything else a bucket."""
@@ -119,7 +130,8 @@ async def _enter(stack: contextlib.AsyncExitStack, settings: Settings) -> World:
             log_file=settings.data_dir / "logs" / "pages.log",
         )
     )
-    return World(settings, PostgresLedger(database), LedgerQueries(database), pool, files)
+    ledger, registry = PostgresLedger(database), PostgresServerRegistry(database)
+    return World(settings, ledger, LedgerQueries(database), pool, files, registry)
 
 
 def render_limits(settings: Settings) -> RenderLimits:
