@@ -8,8 +8,19 @@ from pathlib import Path
 
 from docmill.checks import Check
 from docmill.failures import ConfigurationError
-from docmill.model_failures import ModelNotFound, UnsupportedFlag, UnsupportedModel, VllmMissing
-from serving.vllm.facts import VllmFacts
+from docmill.model_failures import (
+    ModelNotFound,
+    NotEnoughGpuMemory,
+    ParallelSizeImpossible,
+    UnsupportedFlag,
+    UnsupportedModel,
+    VllmMissing,
+)
+from docmill.models.gpus import GIB
+from docmill.models.planning import Plan
+from docmill.models.profile import ModelProfile
+from docmill.models.splitting import possible_sizes, why_not
+from serving.vllm.facts import VllmFacts, release_of
 from serving.vllm.flag_check import check_flags
 from serving.vllm.model_folder import check_model_folder, model_files
 from serving.vllm.recipes import SUPPORTED
@@ -38,8 +49,39 @@ def version_check(facts: VllmFacts) -> Check:
     return Check("vllm", "ok", found)
 
 
-def architecture_check(architecture: str, facts: VllmFacts) -> Check:
+def parallel_check(profile: ModelProfile, size: int) -> Check:
+    """The model can be cut over so many GPUs."""
+    reason = why_not(profile, size)
+    sizes = ", ".join(map(str, possible_sizes(profile)))
+    if reason:
+        return Check(
+            "parallel size", "failed", f"{profile.name} cannot be cut over {size} GPUs: {reason}",
+            f"possible are {sizes}", ParallelSizeImpossible,
+        )  # fmt: skip
+    return Check("parallel size", "ok", f"{size} (possible are {sizes})")
+
+
+def fit_check(found: Plan) -> Check:
+    """What the planner says: weights, room for the KV cache, pages at once."""
+    memory = found.memory
+    told = (
+        f"{memory.weights / GIB:.1f} GiB of weights a GPU, {memory.kv_tokens:,} tokens of KV cache, "
+        f"{found.pages_at_once} pages at once"
+    )
+    if not found.fits:
+        return Check("plan", "failed", "; ".join(found.reasons), "; ".join(found.advice), NotEnoughGpuMemory)
+    if found.warnings:
+        return Check("plan", "warning", f"{told}; {'; '.join(found.warnings)}", "see: docmill plan")
+    return Check("plan", "ok", told)
+
+
+def architecture_check(architecture: str, facts: VllmFacts, least_version: str = "") -> Check:
     """The installed vLLM has code for the model."""
+    if least_version and facts.release < release_of(least_version):
+        return Check(
+            "architecture", "failed", f"{architecture} needs vLLM {least_version}, installed is {facts.version}",
+            "docmill serve --install cuda --version V", UnsupportedModel,
+        )  # fmt: skip
     if not facts.architectures:
         return Check("architecture", "warning", f"vLLM {facts.version} did not say which it knows", "see: vllm")
     if architecture in facts.architectures:
@@ -81,7 +123,7 @@ def folder_check(
     if fatal:
         return Check("model", "failed", told, fatal[0].remedy, fatal[0].error, detail)
     files = model_files(folder)
-    size = f"{folder}, {files.shards} shard{'' if files.shards == 1 else 's'}, {files.total_bytes / 2**30:.1f} GiB"
+    size = f"{folder}, {files.shards} shard{'' if files.shards == 1 else 's'}, {files.total_bytes / GIB:.1f} GiB"
     if findings:
         return Check("model", "warning", f"{size}; {told}", findings[0].remedy, detail=detail)
     return Check("model", "ok", size + (", sums verified" if verify else ""))

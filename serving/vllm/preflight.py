@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from docmill.checks import Check
 from docmill.failures import ConfigurationError, DocmillError, failure_of
+from docmill.models.naming import load_profile
 from docmill.settings import Settings
 from serving.vllm.environment import vllm_python
 from serving.vllm.facts import VllmFacts, vllm_facts
@@ -30,41 +30,9 @@ from serving.vllm.host_checks import (
     shared_memory_check,
     torch_check,
 )
-from serving.vllm.model_checks import (
-    architecture_check,
-    flags_check,
-    folder_check,
-    served_name_check,
-    version_check,
-)
+from serving.vllm.intended import Intended
+from serving.vllm.model_checks import architecture_check, fit_check, parallel_check, version_check
 from serving.vllm.nccl_checks import nccl_check
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intended:
-    """What is to be started, as far as it is known before a start.
-
-    Attributes:
-        name: of the profile.
-        architecture: of the model.
-        folder: with its files; None where none is set.
-        tensor_parallel_size, replicas: GPUs are their product.
-        arguments: the flags for an installed vLLM (everything behind ``-m MODULE``).
-        fits: what the planner says of these GPUs.
-        gpus: indexes that it may use; (): any.
-    """
-
-    name: str
-    served_name: str
-    architecture: str
-    folder: Path | None
-    tensor_parallel_size: int
-    arguments: Callable[[VllmFacts], Sequence[str]]
-    fits: Callable[[Sequence[GpuDevice]], Sequence[Check]] = lambda devices: ()
-    replicas: int = 1
-    gpus: tuple[int, ...] = ()
-    host: str = "127.0.0.1"
-    port: int = 0
 
 
 def require(checks: Iterable[Check]) -> None:
@@ -103,42 +71,77 @@ async def check_host(
     ]
 
 
-async def check_start(
-    intended: Intended, settings: Settings, *, verify: bool = False, inventory: GpuInventory | None = None
+async def preflight(
+    settings: Settings,
+    profile_or_path: str | None = None,
+    *,
+    tensor_parallel_size: int | None = None,
+    replicas: int = 1,
+    gpus: tuple[int, ...] = (),
+    port: int | None = None,
+    max_model_len: int | None = None,
+    verify: bool = False,
+    inventory: GpuInventory | None = None,
 ) -> list[Check]:
-    """Everything that a start of that model needs, in the order in which a start would miss it.
+    """Everything that a start needs, in the order in which a start would miss it. Never raises.
 
     Args:
-        intended: what is to be started.
-        settings: where vLLM, the data folder and the caches are.
+        settings: where vLLM, the models, the data folder and the caches are, and how servers are started.
+        profile_or_path: what is to be started; None: the host and vLLM's environment alone.
+        tensor_parallel_size: GPUs of one server; None: the settings', else the best.
+        replicas: servers beside each other.
+        gpus: indexes that may be used; (): all.
+        port: to listen on; None: the settings'.
+        max_model_len: context in tokens; None: the settings', else the profile's.
         verify: also compare the model's files with its SHA256SUMS (minutes for a large model).
         inventory: the GPUs; asked from the driver by default.
     """
-    facts, seen, folder, others = await asyncio.gather(
+    if profile_or_path is None:
+        return await check_host(settings, gpus=gpus, port=port, inventory=inventory)
+    try:
+        profile = await asyncio.to_thread(load_profile, profile_or_path, settings.serving.models)
+    except DocmillError as error:
+        rest = await check_host(settings, gpus=gpus, port=port, inventory=inventory)
+        return [Check("model", "failed", error.message, error.remedy, type(error), dict(error.detail)), *rest]
+    seen = await _inventory(inventory)
+    intended = Intended(
+        profile=profile,
+        settings=settings.serving,
+        tensor_parallel_size=tensor_parallel_size or settings.serving.tensor_parallel_size or None,
+        replicas=replicas,
+        gpus=gpus,
+        port=settings.serving.port if port is None else port,
+        max_model_len=max_model_len,
+    )
+    return await _check_start(intended, settings, seen, verify=verify)
+
+
+async def _check_start(intended: Intended, settings: Settings, seen: GpuInventory, *, verify: bool) -> list[Check]:
+    serving = settings.serving
+    facts, folder, others = await asyncio.gather(
         _facts(settings),
-        _inventory(inventory),
-        _tried("model", lambda: _folder(intended, settings, verify)),
-        _apart(settings, intended.host, intended.port),
+        _tried("model", lambda: asyncio.to_thread(intended.folder_check, verify=verify)),
+        _apart(settings, serving.host, intended.port),
     )
     known = facts if isinstance(facts, VllmFacts) else None
     on_gpus = known.cuda_version is not None if known is not None else bool(seen.devices)
-    utilization = settings.serving.gpu_memory_utilization
-    needed = intended.tensor_parallel_size * intended.replicas
-    chosen = choose_gpus(seen.devices, utilization, intended.gpus)[:needed] if on_gpus else []
+    candidates = choose_gpus(seen.devices, serving.gpu_memory_utilization, intended.gpus) if on_gpus else []
     checks = [_vllm(facts), folder]
     if known is not None:
-        checks.append(architecture_check(intended.architecture, known))
+        checks.append(architecture_check(intended.profile.architecture, known, intended.profile.least_version))
+    split = intended.split(candidates, known)
+    checks.append(parallel_check(intended.profile, split.tensor_parallel_size))
     if on_gpus:
-        checks += _gpu_checks(seen, chosen, known, intended.gpus, needed, utilization)
-        checks += intended.fits(chosen)
-        checks.append(nccl_check(seen, chosen, intended.tensor_parallel_size, os.environ))
+        chosen = candidates[: split.gpus_needed]
+        checks += _gpu_checks(seen, chosen, known, intended.gpus, split.gpus_needed, serving.gpu_memory_utilization)
+        checks += [fit_check(split.plan)] if split.plan is not None else []
+        checks.append(nccl_check(seen, chosen, split.tensor_parallel_size, os.environ))
     else:
         checks += [platform_check(seen, known)] if known is not None else []
-        checks.append(host_memory_check(intended.folder, settings.serving.cpu_kv_cache_bytes))
+        checks.append(host_memory_check(intended.folder, serving.cpu_kv_cache_bytes))
     if known is not None:
-        arguments = intended.arguments(known)
-        checks += [flags_check(arguments, known), served_name_check(intended.served_name, arguments)]
-    return [*checks, shared_memory_check(intended.tensor_parallel_size), *others]
+        checks += intended.command_checks(split, known)
+    return [*checks, shared_memory_check(split.tensor_parallel_size), *others]
 
 
 def choose_gpus(devices: Sequence[GpuDevice], utilization: float, wanted: Sequence[int] = ()) -> list[GpuDevice]:
@@ -190,11 +193,6 @@ def _port(settings: Settings, port: int | None) -> int:
 
 async def _inventory(given: GpuInventory | None) -> GpuInventory:
     return given if given is not None else await asyncio.to_thread(gpu_inventory)
-
-
-async def _folder(intended: Intended, settings: Settings, verify: bool) -> Check:
-    given = settings.serving.extra_arguments
-    return await asyncio.to_thread(folder_check, intended.folder, name=intended.name, arguments=given, verify=verify)
 
 
 async def _facts(settings: Settings) -> VllmFacts | DocmillError:
