@@ -113,7 +113,11 @@ async def preflight(
         port=settings.serving.port if port is None else port,
         max_model_len=max_model_len,
     )
-    return await _check_start(intended, settings, seen, verify=verify)
+    checks = await _check_start(intended, settings, seen, verify=verify)
+    if settings.serving.base_urls:
+        told = "serving.base_urls is set: runs use those servers, nothing is started"
+        checks.append(Check("attached", "warning", told, "unset it to have docmill start servers"))
+    return checks
 
 
 async def _check_start(intended: Intended, settings: Settings, seen: GpuInventory, *, verify: bool) -> list[Check]:

@@ -65,6 +65,8 @@ def make_arg_parser(parser):
     add("--api-key", nargs="+", type=optional_type(str), default=None)
     add("--trust-remote-code", action=argparse.BooleanOptionalAction, default=False)
     add("--enforce-eager", action=argparse.BooleanOptionalAction, default=False)
+    add("--enable-sleep-mode", action=argparse.BooleanOptionalAction, default=False)
+    add("--enable-expert-parallel", action=argparse.BooleanOptionalAction, default=False)
     add("--disable-cascade-attn", action=argparse.BooleanOptionalAction, default=False)
     hidden = add("--enable-prefix-caching", action=argparse.BooleanOptionalAction, default=None)
     if NEW_INVERSES:
