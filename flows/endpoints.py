@@ -9,7 +9,6 @@ from docmill.settings import CONFIG_VARIABLE, Settings, config_file
 from storage.embedded.postgres import EmbeddedPostgres
 from storage.embedded.seaweed import EmbeddedObjectStore
 
-
 _CARRIED = ("DOCMILL_PIPELINE_", "DOCMILL_OCR_", "DOCMILL_SERVING_")
 
 

@@ -85,9 +85,9 @@ async def model_server(
     name = profile or settings.serving.profile
     patience = settings.pipeline.transient_patience_seconds
     async with AsyncExitStack() as stack:
-        key = client_key(settings)
         if settings.serving.base_urls:
-            endpoints = attached_endpoints(settings.serving.base_urls, key)
+            given = settings.serving.api_key
+            endpoints = attached_endpoints(settings.serving.base_urls, given.get_secret_value() if given else None)
             pool = await stack.enter_async_context(EndpointPool(endpoints))
             chat = await stack.enter_async_context(ChatClient(pool, patience_seconds=patience))
             yield ModelServer(name, pool, chat, attached=True)
@@ -99,8 +99,8 @@ async def model_server(
         hold = ServerHold(registry, name, holder or new_holder(), settings.serving.lease_seconds, starter)
         stack.push_async_callback(lambda: unhindered(hold.release()))
         live = await hold.until_ready(settings.serving.ready_seconds, on_progress)
-        pool = await stack.enter_async_context(EndpointPool(members(hold, live, key)))
-        keeping = asyncio.create_task(hold.keep(lambda rows: pool.replace(members(hold, rows, key))))
+        pool = await stack.enter_async_context(EndpointPool(members(hold, live, settings)))
+        keeping = asyncio.create_task(hold.keep(lambda rows: pool.replace(members(hold, rows, settings))))
         stack.push_async_callback(end_quietly, keeping)
         chat = await stack.enter_async_context(ChatClient(pool, registry, patience_seconds=patience))
         yield ModelServer(name, pool, chat)
@@ -119,10 +119,11 @@ def starter_of(
             return StartsNever(profile)
 
 
-def members(hold: ServerHold, rows: list[ServerRecord], api_key: str | None) -> list[PoolMember]:
+def members(hold: ServerHold, rows: list[ServerRecord], settings: Settings) -> list[PoolMember]:
     """The servers that requests may go to: those that are ready, and those that come back after a crash."""
+    key = client_key(settings)  # the first server to be reached from outside makes it
     return [
-        PoolMember(Endpoint(each.base_url, each.served_name, api_key, each.id), hold.leases[each.id])
+        PoolMember(Endpoint(each.base_url, each.served_name, key, each.id), hold.leases[each.id])
         for each in rows
         if each.id in hold.leases
         and each.base_url

@@ -55,6 +55,10 @@ class ServerHold:
         holder: names this hold, and no other.
         lease_seconds: how long a lease lives; renewed after a third of it.
         starter: who starts a server where there is none.
+
+    Attributes:
+        leases: by server.
+        given_up: the last server held, where it failed or was stopped by somebody and none is held since.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class ServerHold:
         self._starter = starter
         self._renew_at = 0.0
         self._wants_start = False
+        self.given_up: ServerRecord | None = None
 
     async def until_ready(self, seconds: float, on_progress: OnProgress = log_progress) -> list[ServerRecord]:
         """Take the leases, starting a server where there is none, and wait until one is ready; the rows held.
@@ -122,8 +127,12 @@ class ServerHold:
                 live, ended = await self.look()
                 for each in ended:
                     logger.warning("the server of %s on %s has ended: %s", self.profile, each.host, each.state)
-                if not live and any(map(may_be_started_again, ended)):
-                    self._wants_start = True
+                if not live and ended:
+                    last = max(ended, key=lambda each: each.created_at)
+                    self._wants_start = may_be_started_again(last)
+                    self.given_up = None if self._wants_start else last
+                elif live:
+                    self.given_up = None
                 if self._wants_start:
                     await unhindered(self._start())
                     live, _ = await self.look()

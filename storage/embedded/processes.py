@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -85,6 +86,8 @@ class _Detached(subprocess.Popen[bytes]):
     """A child that is meant to outlive the object that started it: no ResourceWarning when that goes."""
 
     def __del__(self) -> None:
+        if sys.is_finalizing():
+            return  # the modules that are needed for it may be gone
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             super().__del__()
