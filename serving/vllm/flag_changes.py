@@ -76,7 +76,7 @@ REPLACED: dict[str, str] = {
     "--log-config-file": "--logging-config.pylogging_config_file",
     "--log-level": "--uvicorn-log-level, and VLLM_LOGGING_LEVEL in the environment",
     "--disable-frontend-multiprocessing": "VLLM_ENABLE_V1_MULTIPROCESSING=0 in the environment",
-    "--max-num-queued-reqs": "leave it out: this vLLM has no limit of its own (0.32 has)",
+    "--max-num-queued-reqs": "leave it out: this vLLM has no limit of its own (0.29 has)",
 }
 """Old spelling → what to write instead; entries that begin with ``leave it out`` have no successor."""
 

@@ -106,7 +106,7 @@ async def test_a_flag_that_came_back(tmp_path: Path) -> None:
 
 async def test_a_queue_limit_where_vllm_has_none(tmp_path: Path) -> None:
     line = ["--max-num-queued-reqs", "64"]
-    assert "0.32 has" in check_flags(line, await facts(tmp_path / "old", "0.24.0"))[0].remedy
+    assert "0.29 has" in check_flags(line, await facts(tmp_path / "old", "0.24.0"))[0].remedy
     assert check_flags(line, await facts(tmp_path / "new", options=("--max-num-queued-reqs",))) == []
 
 
