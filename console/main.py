@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from console import batches, configuration, database, demo, documents, evaluation, preflight, stack
+from console import batches, configuration, database, demo, documents, evaluation, preflight, serving, stack
 from console.outcome import Exit, exit_code, explain
 from docmill import __version__
 
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 fine, 1 unexpected, 2 wrong use or setting, 3 batch past its failure rate, "
-    "4 not found, 5 a service is away, 130 interrupted.",
+    "4 not found, 5 a service is away, 6 a model server is in use, 130 interrupted.",
 )
 
 
@@ -39,7 +39,7 @@ def options(
     """Options of every command."""
 
 
-for part in (stack, batches, documents, database, evaluation, configuration, demo, preflight):
+for part in (stack, batches, documents, database, evaluation, configuration, demo, preflight, serving):
     part.register(app)
 
 

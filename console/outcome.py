@@ -6,7 +6,15 @@ import json
 import sys
 from enum import IntEnum
 
-from docmill.failures import ConfigurationError, DocmillError, DocumentNotFound, TransientError, failure_of
+from docmill.failures import (
+    Category,
+    ConfigurationError,
+    DocmillError,
+    DocumentNotFound,
+    TransientError,
+    failure_of,
+)
+from docmill.model_failures import ModelNotFound, ServerInUse, ServerUnknown
 
 
 class Exit(IntEnum):
@@ -17,7 +25,8 @@ class Exit(IntEnum):
     USAGE = 2  # a wrong option, setting or document type
     BATCH_FAILED = 3  # the batch ended past its failure rate
     NOT_FOUND = 4  # no such batch, document, page, source
-    UNAVAILABLE = 5  # Postgres, the object store or Prefect does not answer, or refuses the credentials
+    UNAVAILABLE = 5  # Postgres, the object store, Prefect or a model server does not answer or work, or refuses us
+    IN_USE = 6  # a model server has holders, and --force was not given
     INTERRUPTED = 130
 
 
@@ -28,12 +37,17 @@ def exit_code(error: BaseException) -> Exit:
             return Exit.INTERRUPTED
         case ConfigurationError():
             return Exit.USAGE
-        case DocumentNotFound():
+        case DocumentNotFound() | ModelNotFound() | ServerUnknown():
             return Exit.NOT_FOUND
+        case ServerInUse():
+            return Exit.IN_USE
         case TransientError():
             return Exit.UNAVAILABLE
         case DocmillError():
-            return Exit.UNAVAILABLE if error.code == "access_denied" else Exit.UNEXPECTED
+            if error.category is Category.CONFIGURATION:
+                return Exit.USAGE
+            away = error.code == "access_denied" or error.category is Category.ENGINE
+            return Exit.UNAVAILABLE if away else Exit.UNEXPECTED
         case _:
             return Exit.UNEXPECTED
 
@@ -49,7 +63,9 @@ def explain(error: BaseException, *, as_json: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from console.output import printable
+
     console = Console(stderr=True)
-    console.print(Text.assemble(("error ", "bold red"), (f"{failure.code}: ", "bold"), failure.message))
+    console.print(Text.assemble(("error ", "bold red"), (f"{failure.code}: ", "bold"), printable(failure.message)))
     if failure.remedy:
-        console.print(Text.assemble(("  what to do: ", "dim"), failure.remedy))
+        console.print(Text.assemble(("  what to do: ", "dim"), printable(failure.remedy)))

@@ -17,6 +17,8 @@ from docmill.failures import ConfigurationError, ServerNotReady
 DEPLOY_SECONDS = 180.0
 VERSION_VARIABLE = "_DOCMILL_DEPLOYMENT_VERSION"
 """prefect.yaml takes the deployments' version from it."""
+SERVING = ("keep-warm/keep-warm", "serving-health/serving-health")
+"""Deployments that run on the GPU hosts."""
 
 
 def prefect_file() -> Path:
@@ -32,12 +34,15 @@ def deployment_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def register_deployments(api_url: str, pool: str, *, api_key: str | None = None) -> bool:
+def register_deployments(
+    api_url: str, pool: str, *, serving_pool: str | None = None, api_key: str | None = None
+) -> bool:
     """Register them unless they are there in this version already, which is found out in a few milliseconds.
 
     Args:
         api_url: ``http://host:port/api``.
         pool: work pool that is to run them.
+        serving_pool: the one of the GPU hosts, which runs the deployments of model servers; by default the same.
         api_key: of the server, if it wants one.
 
     Returns:
@@ -52,16 +57,36 @@ def register_deployments(api_url: str, pool: str, *, api_key: str | None = None)
     try:
         with httpx.Client(base_url=f"{api_url}/", headers=headers, timeout=15) as client:
             there = [client.get(f"deployments/name/{name}") for name in _names()]
-            if all(answer.is_success and answer.json().get("version") == version for answer in there):
+            pools = [serving_pool or pool if name in SERVING else pool for name in _names()]
+            if all(_stands(answer, version, wanted) for answer, wanted in zip(there, pools, strict=True)):
                 return False
             switched = _schedules(there)
             _deploy(api_url, pool, version, api_key)
             _switch_back(client, switched)
+            if serving_pool is not None and serving_pool != pool:
+                _move(client, serving_pool)
     except httpx.HTTPError as error:
         raise ServerNotReady(
             f"the Prefect server at {api_url} does not answer", remedy="docmill up, or check prefect.api_url"
         ) from error
     return True
+
+
+def _stands(answer: httpx.Response, version: str, pool: str) -> bool:
+    """Whether the deployment is there in this version, for that pool."""
+    if not answer.is_success:
+        return False
+    found = answer.json()
+    return bool(found.get("version") == version and found.get("work_pool_name") == pool)
+
+
+def _move(client: httpx.Client, pool: str) -> None:
+    """Let the GPU hosts' work pool run the model servers; it is made where it is missing."""
+    if client.get(f"work_pools/{pool}").status_code == 404:
+        client.post("work_pools/", json={"name": pool, "type": "process"}).raise_for_status()
+    for name in SERVING:
+        found = client.get(f"deployments/name/{name}").raise_for_status().json()
+        client.patch(f"deployments/{found['id']}", json={"work_pool_name": pool}).raise_for_status()
 
 
 def _deploy(api_url: str, pool: str, version: str, api_key: str | None) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import os
+import random
 import secrets
 import socket
 from pathlib import Path
 
 from docmill.failures import AccessDenied
 from docmill.settings import Settings
+from storage.embedded.state import PORTS
 
 KEY_FILE = Path("model-servers") / "api-key"
 SOMEWHERE = ("192.0.2.1", 9)
@@ -90,12 +93,24 @@ def _own_name() -> str:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Ports that nothing listens on, each another one."""
+    """Ports that nothing listens on, each another one.
+
+    Raises:
+        OSError: the address is none of this host's.
+    """
+    address = "127.0.0.1" if host == "localhost" else host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with contextlib.ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            probe.bind(("127.0.0.1" if host == "localhost" else host, 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports
+    ports: list[int] = []
+    # outgoing connections never get one of these while a server is down for a moment
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                    raise
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise OSError(errno.EADDRINUSE, "every port is taken")

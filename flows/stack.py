@@ -96,11 +96,17 @@ class Stack:
             database_url, api_url = self._start_database_and_prefect(say)
             return StackAddresses(database_url, objects.result(), api_url)
 
-    def down(self, *, say: Callable[[str], None] = lambda _: None) -> None:
+    def down(
+        self, *, say: Callable[[str], None] = lambda _: None, before_stores: Callable[[], None] = lambda: None
+    ) -> None:
         """End everything of the stack, whoever started it: worker and runs, Prefect, then the two stores.
 
         Parts that are no longer embedded are ended too, if they still run. A part that does not end
         cleanly does not keep the others from ending.
+
+        Args:
+            say: is told what has ended, for people.
+            before_stores: is called when no flow run is left, while Postgres still runs.
 
         Raises:
             DocmillError: the first trouble there was.
@@ -118,6 +124,7 @@ class Stack:
             return
         with locked(self.data_dir / "stack.lock"):
             end("prefect", LocalPrefect(self.data_dir, pool=self._pool).stop)
+            before_stores()
             with ThreadPoolExecutor(2) as threads:
                 threads.submit(end, "objects", self._objects.stop)
                 threads.submit(end, "postgres", self._postgres.stop)
