@@ -1,7 +1,8 @@
 """Why a server died, from its exit status and its last log lines.
 
-The only place that reads text to decide: vLLM gives its exit status 1 for everything. The phrases were read from the
-sources of vLLM 0.24 and 0.32 and of torch; what is not recognised is a plain crash.
+The only place that reads text to decide: vLLM gives its exit status 1 for everything, and 0 when its engine died. The
+phrases were read from the sources of vLLM 0.24 and 0.32 and of torch, some from the logs of real starts; what is not
+recognised is a plain crash.
 """
 
 from __future__ import annotations
@@ -91,6 +92,15 @@ _RULES = (
         ServerOutOfMemory, "the GPU's memory ran out", Cure.ONCE,
     ),
     _rule(
+        r"requested memory for kv", "out_of_host_memory", "the host has too little free memory for the KV cache",
+        Cure.ONCE, "lower serving.cpu_kv_cache_bytes, or free memory on the host",
+    ),
+    _rule(
+        r"Not enough allowed NUMA nodes", ConfigurationError,
+        "vLLM on a CPU wants a NUMA node for each part of a divided model", Cure.NONE,
+        "lower serving.tensor_parallel_size to 1, or name the cores of each part: VLLM_CPU_OMP_THREADS_BIND=0-3|4-7",
+    ),
+    _rule(
         r"Cannot allocate memory|MemoryError|DefaultCPUAllocator: can't allocate", "out_of_host_memory",
         "the host's memory ran out", Cure.ONCE, "free memory on the host, or use a smaller model or KV cache",
     ),
@@ -120,7 +130,8 @@ _RULES = (
     ),
     _rule(
         r"Cannot find any model weights|is missing a file|not initialized from checkpoint"
-        r"|does not appear to have a file named",
+        r"|does not appear to have a file named|Weight files referenced in index but missing"
+        r"|Can't load (?:image processor|tokenizer|feature extractor|the configuration)",
         ModelIncomplete, "a file of the model is missing", Cure.NONE,
     ),
     _rule(
@@ -153,6 +164,11 @@ _RULES = (
     _rule(
         r"pydantic_core\._pydantic_core\.ValidationError: \d+ validation errors? for \w*Config", ConfigurationError,
         "vLLM refuses its configuration", Cure.NONE, "see the last log lines, and: docmill preflight",
+    ),
+    # Last: it follows on every other cause, and stands alone where the engine was killed.
+    _rule(
+        r"EngineDeadError", "engine_died", "the engine's process died", Cure.RESTART,
+        "see the last log lines; where they say nothing, see dmesg for the out-of-memory killer",
     ),
 )  # fmt: skip
 

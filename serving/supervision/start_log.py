@@ -16,6 +16,8 @@ from pathlib import Path
 TAIL_LINES = 800
 """Kept for the diagnosis: with eight workers the cause stands that far above the end."""
 _LINE_CHARACTERS = 600
+_NOISE = re.compile(r"\s*(?:nanobind: |- leaked |- \.{3} skipped|See https://nanobind)")
+"""Dozens of such lines follow on any end of a vLLM that has Triton, and would push the cause out of the last lines."""
 _READ_BYTES = 2**20
 
 STARTING, LOADING, COMPILING, CAPTURING, WARMING = "starting", "loading", "compiling", "capturing", "warming"
@@ -120,10 +122,11 @@ class LogReader:
                 self._rest = b""  # no line of a log is that long
 
     def tail(self, lines: int = 50) -> str:
-        """The last lines, the unfinished one too."""
+        """The last lines that say something, the unfinished one too."""
         for _ in self.new_lines():
             pass
-        return "\n".join([*self._lines, *filter(None, [self._clean(self._rest)])][-lines:])
+        told = [*self._lines, *filter(None, [self._clean(self._rest)])]
+        return "\n".join([line for line in told if not _NOISE.match(line)][-lines:])
 
     def _chunk(self) -> bytes:
         try:

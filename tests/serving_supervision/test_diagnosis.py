@@ -36,6 +36,16 @@ LINES = [
     ("OSError: [Errno 28] No space left on device: '/dev/shm/psm_1'", "no_space", Cure.ONCE),
     ("OSError: [Errno 12] Cannot allocate memory", "out_of_host_memory", Cure.ONCE),
     ("pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig", "configuration", Cure.NONE),
+    ("FileNotFoundError: Weight files referenced in index but missing: {'/m/7b/model-00003-of-00006.safetensors'}",
+     "model_incomplete", Cure.NONE),
+    ("OSError: Can't load image processor for '/m/7b'. If you were trying to load it from 'https://huggingface.co/models'",
+     "model_incomplete", Cure.NONE),
+    ("AssertionError: Not enough allowed NUMA nodes to bind threads of 2 local CPUWorkers.",
+     "configuration", Cure.NONE),
+    ("ValueError: Available memory on node 0 (15.3/17.1 GiB) on kv cache allocation is less than requested memory for "
+     "kv (300.0 GiB). Decrease --kv-cache-memory-bytes", "out_of_host_memory", Cure.ONCE),
+    ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above)",
+     "engine_died", Cure.RESTART),
 ]  # fmt: skip
 
 

@@ -98,6 +98,13 @@ def test_the_tail_has_the_unfinished_line_and_no_secret(tmp_path):
     assert "before" not in reader.tail(1000)
 
 
+def test_what_says_nothing_is_not_in_the_tail(tmp_path):
+    path = tmp_path / "log"
+    leaks = 'nanobind: leaked 64 types!\n - leaked type "ir.location"\n - ... skipped remainder\n' * 30
+    path.write_text(f"EngineDeadError\n{leaks}")
+    assert LogReader(path).tail(50) == "EngineDeadError"
+
+
 @pytest.mark.parametrize("lines", [1, 3])
 def test_the_tail_of_a_short_log(tmp_path, lines):
     path = tmp_path / "log"
