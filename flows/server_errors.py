@@ -28,12 +28,14 @@ def error_of(record: ServerRecord) -> DocmillError:
     """
     first, _, rest = (record.message or "it failed without a word").partition("\n")
     kind = next((each for each in _errors(DocmillError) if each.code == record.error_code), ServerFailed)
+    mend = kind.default_remedy if first.endswith(f" ({kind.default_remedy})") else ""
+    first = first.removesuffix(f" ({mend})")
     detail = {
         "server_id": str(record.id), "code": record.error_code, "log": rest.strip(), "log_path": record.log_path,
         "restarts": record.restarts,
     }  # fmt: skip
     where = f"; its log: {record.log_path} on {record.host}" if record.log_path else ""
-    remedy = f"mend the cause, then: docmill serve {record.profile}{where}"
+    remedy = f"{mend or 'mend the cause'}, then: docmill serve {record.profile}{where}"
     return kind(f"the server of {record.profile} failed: {first}", remedy=remedy, detail=detail)
 
 
