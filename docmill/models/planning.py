@@ -1,0 +1,275 @@
+"""Which GPUs a model needs, how it is best spread over those there are, and how many pages it then reads at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from docmill.model_failures import NotEnoughGpuMemory
+from docmill.models.catalog_files import catalog
+from docmill.models.gpus import GIB, Gpu
+from docmill.models.memory import UTILIZATION, MemoryPlan, batch_defaults, memory_plan
+from docmill.models.profile import ModelProfile, Quantization
+from docmill.models.splitting import possible_sizes, require_size
+from docmill.models.visual_tokens import ResizedPage, resized_page
+
+PROMPT_TOKENS = 700
+"""Instructions and schema of a document type, roughly."""
+ANSWER_TOKENS = 1000
+"""A full form's JSON, roughly."""
+ROOM_PAGES = 8
+"""A split that leaves the KV cache room for fewer pages at once than this is taken only where there is no better."""
+A4_200_DPI = (1654, 2339)
+
+
+@dataclass(frozen=True, slots=True)
+class PageEstimate:
+    """One page's tokens: ``visual`` + ``prompt`` + ``answer`` = ``total``; whether that fits the context."""
+
+    width: int
+    height: int
+    resized: ResizedPage
+    visual: int
+    prompt: int
+    answer: int
+    total: int
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a model is served on given GPUs.
+
+    Attributes:
+        gpu, gpu_count: what there is.
+        tensor_parallel_size: GPUs of one server.
+        replicas: servers beside each other.
+        possible_sizes: the tensor-parallel sizes that the model allows.
+        memory: of one GPU.
+        max_model_len: context of one request.
+        pages_at_once: that one server's KV cache holds (and vLLM works on); all servers: times ``replicas``.
+        fits: whether it can be served so at all.
+        reasons: why it is split so, or why it does not fit.
+        advice: what would make it fit, each computed.
+        warnings: what to mind.
+    """
+
+    profile: ModelProfile
+    gpu: Gpu
+    gpu_count: int
+    tensor_parallel_size: int
+    replicas: int
+    possible_sizes: tuple[int, ...]
+    memory: MemoryPlan
+    max_model_len: int
+    page: PageEstimate
+    pages_at_once: int
+    fits: bool
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def plan(
+    profile: ModelProfile,
+    gpu: Gpu,
+    gpu_count: int,
+    *,
+    max_model_len: int | None = None,
+    concurrency: int | None = None,
+    quantization: str | None = None,
+    tensor_parallel_size: int | None = None,
+    utilization: float = UTILIZATION,
+    max_num_seqs: int | None = None,
+    page: tuple[int, int] = A4_200_DPI,
+) -> Plan:
+    """The best way to serve the model on ``gpu_count`` GPUs of one kind.
+
+    Args:
+        profile: the model.
+        gpu: the kind of GPU.
+        gpu_count: how many there are, at least 1.
+        max_model_len: context of one request in tokens; the profile's by default.
+        concurrency: pages to be read at once by each server.
+        quantization: a method (awq, gptq-int4, fp8…), or None for the profile's own.
+        tensor_parallel_size: None: the best.
+        utilization: share of each GPU's memory that vLLM takes.
+        max_num_seqs: requests that vLLM works on at once; its own default where None.
+        page: width and height in pixels of the page to estimate.
+
+    Raises:
+        ParallelSizeImpossible: the size that is asked for does not divide the model.
+        PageTooLarge: the page is too slim for the model.
+    """
+    profile = quantized(profile, quantization)
+    length = max_model_len or profile.max_model_len
+    estimate = page_estimate(profile, page, length)
+    seqs = max_num_seqs or batch_defaults(gpu)[1]
+    wanted = concurrency or ROOM_PAGES
+
+    def memory_of(size: int) -> MemoryPlan:
+        return memory_plan(profile, gpu, size, utilization=utilization, sequences=max_num_seqs)
+
+    def pages_of(size: int) -> int:
+        return min(seqs, memory_of(size).kv_tokens // estimate.total)
+
+    if tensor_parallel_size is not None:
+        require_size(profile, tensor_parallel_size)
+    sizes = [tensor_parallel_size] if tensor_parallel_size else possible_sizes(profile, gpu_count)
+    sizes = [size for size in sizes if size <= gpu_count] or [min(possible_sizes(profile))]
+    enough = [size for size in sizes if memory_of(size).kv_tokens >= length]
+    roomy = [size for size in enough if pages_of(size) >= wanted]
+    size = (roomy or enough[-1:] or sizes[-1:])[0]
+    fits = bool(enough) and size <= gpu_count
+    replicas = max(1, gpu_count // size)
+    return Plan(
+        profile=profile,
+        gpu=gpu,
+        gpu_count=gpu_count,
+        tensor_parallel_size=size,
+        replicas=replicas,
+        possible_sizes=tuple(possible_sizes(profile)),
+        memory=memory_of(size),
+        max_model_len=length,
+        page=estimate,
+        pages_at_once=pages_of(size) if fits else 0,
+        fits=fits,
+        reasons=tuple(_reasons(profile, gpu, size, replicas, gpu_count, memory_of, length, fits)),
+        advice=tuple(_advice(profile, gpu, gpu_count, length, utilization)) if not fits else (),
+        warnings=tuple(_warnings(profile, gpu, estimate, length, wanted, pages_of(size), size, replicas, gpu_count)),
+    )
+
+
+def require_fit(found: Plan) -> None:
+    """Nothing where the plan fits.
+
+    Raises:
+        NotEnoughGpuMemory: with what would make it fit.
+    """
+    if not found.fits:
+        raise NotEnoughGpuMemory(
+            "; ".join(found.reasons), remedy="; ".join(found.advice) or NotEnoughGpuMemory.default_remedy
+        )
+
+
+def page_estimate(
+    profile: ModelProfile,
+    page: tuple[int, int],
+    max_model_len: int,
+    *,
+    prompt_tokens: int = PROMPT_TOKENS,
+    answer_tokens: int = ANSWER_TOKENS,
+) -> PageEstimate:
+    """A page's tokens; width and height in pixels."""
+    resized = resized_page(*page, profile.vision)
+    visual = resized.tokens + 2
+    total = visual + prompt_tokens + answer_tokens
+    return PageEstimate(*page, resized, visual, prompt_tokens, answer_tokens, total, total <= max_model_len)
+
+
+def quantized(profile: ModelProfile, method: str | None) -> ModelProfile:
+    """The catalog's variant with that method, or the model with its weights made smaller as it is loaded (fp8)."""
+    if method is None:
+        return profile
+    wanted = method.lower().replace("_", "-")
+    for each in catalog().values():
+        if each.base == (profile.base or profile.name) and each.name.endswith(f"-{wanted}"):
+            return each if profile.folder is None else each.model_copy(update={"folder": profile.folder})
+    own = profile.quantization
+    if own is not None and own.method.lower() in (method.lower(), f"{method.lower()}_marlin"):
+        return profile
+    bits = 4 if any(part in wanted for part in ("4", "awq")) else 8
+    packed = Quantization(method=method, bits=bits, group=128 if bits == 4 else 0, group_bytes=2.5 if bits == 4 else 0)
+    return profile.model_copy(update={"quantization": packed})
+
+
+def _reasons(
+    profile: ModelProfile,
+    gpu: Gpu,
+    size: int,
+    replicas: int,
+    count: int,
+    memory_of: Callable[[int], MemoryPlan],
+    length: int,
+    fits: bool,
+) -> list[str]:
+    memory = memory_of(size)
+    if not fits:
+        weights = f"{memory.weights / GIB:.1f} GiB of weights on each of {size} x {gpu.name}"
+        if size > count:
+            return [f"{weights}, but there {'is' if count == 1 else 'are'} only {count}"]
+        if memory.kv_cache <= 0:
+            return [f"{weights} and what vLLM needs beside them exceed {memory.usable / GIB:.1f} GiB"]
+        return [
+            f"{weights} leave room for {memory.kv_tokens:,} tokens of KV cache, fewer than one request of {length:,}"
+        ]
+    if size == 1 and count > 1:
+        return [f"it fits one GPU: {replicas} replicas read more pages a second than one server over {count} GPUs"]
+    if size == 1:
+        return ["it fits one GPU"]
+    smaller = [s for s in possible_sizes(profile, size - 1) if memory_of(s).kv_tokens < length]
+    told = [f"{size} GPUs are the fewest that hold it with room for its KV cache"] if smaller else []
+    if replicas > 1:
+        told.append(f"{replicas} replicas of {size} GPUs each")
+    return told
+
+
+def _advice(profile: ModelProfile, gpu: Gpu, count: int, length: int, utilization: float) -> list[str]:
+    told = []
+    for each in catalog().values():
+        if each.base == (profile.base or profile.name) and each.name != profile.name:
+            sizes = possible_sizes(each, count)
+            if any(memory_plan(each, gpu, s, utilization=utilization).kv_tokens >= length for s in sizes):
+                told.append(f"the quantised {each.name}")
+    sizes = possible_sizes(profile, count)
+    tokens = max((memory_plan(profile, gpu, s, utilization=utilization).kv_tokens for s in sizes), default=0)
+    if 1024 <= tokens < length:
+        told.append(f"a context of at most {tokens // 1024 * 1024:,} tokens (--max-model-len)")
+    more = next(
+        (s for s in possible_sizes(profile) if s > count
+         and memory_plan(profile, gpu, s, utilization=utilization).kv_tokens >= length), None,
+    )  # fmt: skip
+    if more is not None:
+        told.append(f"{more} x {gpu.name}")
+    if not told:
+        told.append("GPUs with more memory")
+    return told
+
+
+def _warnings(
+    profile: ModelProfile,
+    gpu: Gpu,
+    page: PageEstimate,
+    length: int,
+    wanted: int,
+    pages: int,
+    size: int,
+    replicas: int,
+    count: int,
+) -> list[str]:
+    told = []
+    if not page.fits:
+        told.append(
+            f"a page of {page.width} x {page.height} takes {page.total:,} tokens and does not fit the context of "
+            f"{length:,}: it will be made smaller"
+        )
+    if length > profile.context:
+        told.append(f"a context of {length:,} is longer than the {profile.context:,} that the model was made for")
+    if pages < wanted:
+        told.append(f"the KV cache holds {pages} pages at once, fewer than the {wanted} wanted: the others wait")
+    method = profile.quantization.method if profile.quantization is not None else ""
+    if ("fp4" in method and not gpu.fp4) or ("fp8" in method and not gpu.fp8):
+        told.append(f"{gpu.name} does not compute with {method}: slower, or refused by vLLM")
+    idle = count - size * replicas
+    if 0 < idle < count:
+        told.append(f"{idle} of {count} GPUs stay idle: no size that the model allows uses them all")
+    return told
+
+
+def gpus_needed(profile: ModelProfile, gpu: Gpu, *, max_model_len: int | None = None) -> int | None:
+    """The fewest GPUs of that kind that serve the model; None where even 64 do not."""
+    length = max_model_len or profile.max_model_len
+    fitting = (size for size in possible_sizes(profile) if memory_plan(profile, gpu, size).kv_tokens >= length)
+    found = next(fitting, None)
+    return None if found is None else math.ceil(found)
