@@ -153,7 +153,8 @@ def _pixels(folder: Path) -> dict[str, int]:
     if not path.is_file():
         return {}
     held = _read(folder, path.name)
-    size = held.get("size") if isinstance(held.get("size"), dict) else {}
+    given = held.get("size")
+    size: dict[str, Any] = given if isinstance(given, dict) else {}
     limits = {
         "min_pixels": held.get("min_pixels") or size.get("shortest_edge"),
         "max_pixels": held.get("max_pixels") or size.get("longest_edge"),

@@ -1,7 +1,7 @@
 """What vLLM keeps free of a GPU's memory for the KV cache.
 
-vLLM takes ``gpu_memory_utilization`` of the GPU, subtracts the weights and the most that a trial run needed, and gives the
-rest to the KV cache (vllm/v1/worker/gpu_worker.py, ``determine_available_memory``, 0.24). The terms here were fitted to
+vLLM takes ``gpu_memory_utilization`` of the GPU, subtracts the weights and the most that a trial run needed, and gives
+the rest to the KV cache (vllm/v1/worker/gpu_worker.py, ``determine_available_memory``, 0.24). The terms here were fitted to
 what vLLM 0.24 logged on an H200 for Qwen2-VL 2B, 7B and half a 72B at TP 1, and hold for 72B at TP 2 (docs/gpu.md).
 """
 
@@ -75,7 +75,7 @@ def kv_bytes_per_token(profile: ModelProfile, tensor_parallel_size: int) -> int:
 
 
 def activation_bytes(profile: ModelProfile, tensor_parallel_size: int, batched_tokens: int, sequences: int) -> int:
-    """The trial run's peak above the weights: the vision part at its largest picture, or the decoder at a full batch."""
+    """The trial run's peak above the weights: the vision part at its largest picture, or the decoder's full batch."""
     text, vision = profile.text, profile.vision
     parts = 1 if profile.encoder_data_parallel else tensor_parallel_size
     visual = max(vision.max_tokens, batched_tokens)
