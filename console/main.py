@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from console import batches, configuration, database, demo, documents, evaluation, preflight, serving, stack
+from console import batches, configuration, database, demo, documents, evaluation, planning, preflight, serving, stack
 from console.outcome import Exit, exit_code, explain
 from docmill import __version__
 
@@ -39,7 +39,7 @@ def options(
     """Options of every command."""
 
 
-for part in (stack, batches, documents, database, evaluation, configuration, demo, preflight, serving):
+for part in (stack, batches, documents, database, evaluation, configuration, demo, planning, preflight, serving):
     part.register(app)
 
 

@@ -1,0 +1,209 @@
+"""``docmill plan``: which GPUs a model needs and how it is best spread over them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from console.options import Json
+from console.output import console, print_json, print_rows
+from docmill.failures import ConfigurationError
+from docmill.models.arguments import vllm_arguments
+from docmill.models.gpus import GIB, Gpu, parse_gpus
+from docmill.models.memory import block_tokens
+from docmill.models.naming import load_profile, profile_names
+from docmill.models.planning import A4_200_DPI, Plan, plan
+from docmill.models.profile import ModelProfile
+from docmill.models.weights import parameter_counts
+from docmill.settings import Settings, load_settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan")(plan_model)
+
+
+def plan_model(
+    profile: Annotated[
+        str | None, typer.Argument(help="A profile, a name of serving.models, or a folder; else serving.profile.")
+    ] = None,
+    gpus: Annotated[
+        str | None, typer.Option("--gpus", help="Such as 2xH200, 4xA100-80GB or 1x24GB; by default this machine's.")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option("--max-model-len", min=512, help="Context in tokens.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Pages that one server is to read at once.")
+    ] = None,
+    quantization: Annotated[
+        str | None, typer.Option("--quantization", help="awq, gptq-int4, gptq-int8, fp8…: smaller weights.")
+    ] = None,
+    tensor_parallel_size: Annotated[
+        int | None, typer.Option("--tensor-parallel-size", min=1, max=64, help="GPUs of one server; else the best.")
+    ] = None,
+    page: Annotated[str, typer.Option("--page", help="Size of a page in pixels, WIDTHxHEIGHT.")] = "x".join(
+        map(str, A4_200_DPI)
+    ),
+    listing: Annotated[bool, typer.Option("--list", help="List the profiles.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which GPUs a model needs, how it is best split over them, how many pages it reads at once; starts nothing."""
+    settings = load_settings()
+    if listing:
+        _print_list(as_json=as_json)
+        return
+    model = load_profile(profile or settings.serving.profile, settings.serving.models)
+    count, gpu = parse_gpus(gpus) if gpus is not None else _own_gpus()
+    found = plan(
+        model,
+        gpu,
+        count,
+        max_model_len=max_model_len or settings.serving.max_model_len,
+        concurrency=concurrency,
+        quantization=quantization or settings.serving.quantization,
+        tensor_parallel_size=tensor_parallel_size or settings.serving.tensor_parallel_size or None,
+        utilization=settings.serving.gpu_memory_utilization,
+        max_num_seqs=settings.serving.max_num_seqs,
+        page=_page(page),
+    )
+    command = _command(found, settings)
+    if as_json:
+        print_json(_facts(found, command))
+    else:
+        _print(found, command, settings.serving.gpu_memory_utilization)
+
+
+def _page(text: str) -> tuple[int, int]:
+    width, _, height = text.lower().partition("x")
+    if not (width.isdigit() and height.isdigit() and int(width) and int(height)):
+        raise ConfigurationError(f"{text!r} is no size of a page", remedy="write it as 1654x2339")
+    return int(width), int(height)
+
+
+def _own_gpus() -> tuple[int, Gpu]:
+    # NVML is asked only where no --gpus is given
+    from serving.vllm.gpu_devices import gpu_inventory
+    from serving.vllm.intended import gpu_kind
+
+    inventory = gpu_inventory()
+    if not inventory.devices:
+        raise ConfigurationError(
+            f"this machine shows no GPU ({inventory.reason})", remedy="say which GPUs to plan for: --gpus 2xH200"
+        )
+    return len(inventory.devices), gpu_kind(inventory.devices)
+
+
+def _command(found: Plan, settings: Settings) -> str:
+    profile = found.profile
+    arguments = vllm_arguments(
+        profile,
+        settings=settings.serving,
+        model=profile.folder or profile.hub_id or profile.name,
+        served_name=profile.name,
+        tensor_parallel_size=found.tensor_parallel_size,
+        host=settings.serving.host,
+        port=settings.serving.port or 8000,
+        max_model_len=found.max_model_len,
+        gpu=found.gpu,
+    )
+    python = settings.serving.python or "python"
+    lines = [f"{python} -m vllm.entrypoints.openai.api_server"]
+    for each in arguments:
+        if each.startswith("--"):
+            lines.append(each)
+        else:
+            lines[-1] += f" {shlex.quote(each)}"
+    return " \\\n  ".join(lines)
+
+
+def _facts(found: Plan, command: str) -> dict[str, object]:
+    memory, page = found.memory, found.page
+    return {
+        "profile": found.profile.name,
+        "fits": found.fits,
+        "gpu": found.gpu.name,
+        "gpu_count": found.gpu_count,
+        "tensor_parallel_size": found.tensor_parallel_size,
+        "replicas": found.replicas,
+        "possible_tensor_parallel_sizes": found.possible_sizes,
+        "max_model_len": found.max_model_len,
+        "weights_bytes_per_gpu": memory.weights,
+        "activation_bytes_per_gpu": memory.activations,
+        "other_bytes_per_gpu": memory.other,
+        "kv_cache_bytes_per_gpu": memory.kv_cache,
+        "kv_bytes_per_token_per_gpu": memory.kv_bytes_per_token,
+        "kv_cache_tokens": memory.kv_tokens,
+        "block_tokens": block_tokens(found.profile),
+        "pages_at_once": found.pages_at_once,
+        "page": {
+            "width": page.width,
+            "height": page.height,
+            "resized_width": page.resized.width,
+            "resized_height": page.resized.height,
+            "visual_tokens": page.visual,
+            "prompt_tokens": page.prompt,
+            "answer_tokens": page.answer,
+            "tokens": page.total,
+            "fits": page.fits,
+        },
+        "reasons": found.reasons,
+        "advice": found.advice,
+        "warnings": found.warnings,
+        "notes": found.profile.notes,
+        "command": command,
+    }
+
+
+def _print(found: Plan, command: str, utilization: float) -> None:
+    memory, page, profile = found.memory, found.page, found.profile
+    verdict = "[green]fits[/]" if found.fits else "[red]does not fit[/]"
+    count = parameter_counts(profile).total / 1e9
+    held = f", {profile.quantization.method}" if profile.quantization is not None else ""
+    console.print(
+        f"[bold]{escape(profile.name)}[/] ({count:.1f} billion parameters{held}) on {found.gpu_count} x "
+        f"{escape(found.gpu.name)}: {verdict}",
+        highlight=False,
+    )
+    rows = [
+        ("split", f"tensor parallel {found.tensor_parallel_size}, {found.replicas} "
+         f"replica{'' if found.replicas == 1 else 's'} (possible sizes {', '.join(map(str, found.possible_sizes))})"),
+        ("why", "; ".join(found.reasons)),
+        ("memory", f"{memory.weights / GIB:.1f} GiB weights + {(memory.activations + memory.other) / GIB:.1f} GiB work + "
+         f"{max(0, memory.kv_cache) / GIB:.1f} GiB KV cache of {memory.total / GIB:.1f} GiB a GPU, "
+         f"utilisation {utilization:g}"),
+        ("KV cache", f"{memory.kv_tokens:,} tokens a server"),
+        ("context", f"{found.max_model_len:,} tokens a request"),
+        ("a page", f"{page.width} x {page.height} px, seen at {page.resized.width} x {page.resized.height}: "
+         f"{page.visual:,} visual + about {page.prompt:,} prompt + {page.answer:,} answer = {page.total:,} tokens"),
+    ]  # fmt: skip
+    if found.fits:
+        once = f"{found.pages_at_once} a server"
+        rows.append(
+            ("at once", once + (f", {found.pages_at_once * found.replicas} in all" if found.replicas > 1 else ""))
+        )
+    if found.advice:
+        rows.append(("would fit", "; or ".join(found.advice)))
+    rows += [("mind", each) for each in (*found.warnings, *profile.notes)]
+    print_rows([{"what": what, "found": told} for what, told in rows], ["what", "found"], as_json=False)
+    console.print()
+    console.print(command, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_list(*, as_json: bool) -> None:
+    rows = [_listed(load_profile(name)) for name in profile_names()]
+    print_rows(rows, ["profile", "billions", "context", "weights", "boxes"], as_json=as_json)
+
+
+def _listed(profile: ModelProfile) -> dict[str, object]:
+    quantization = profile.quantization
+    return {
+        "profile": profile.name,
+        "billions": f"{parameter_counts(profile).total / 1e9:.1f}",
+        "context": profile.context,
+        "weights": "16 bit" if quantization is None else f"{quantization.bits} bit, {quantization.method}",
+        "boxes": profile.boxes.replace("_", " "),
+        "hub_id": profile.hub_id,
+        "architecture": profile.architecture,
+    }
