@@ -92,7 +92,7 @@ def _own_gpus() -> tuple[int, Gpu]:
         raise ConfigurationError(
             f"this machine shows no GPU ({inventory.reason})", remedy="say which GPUs to plan for: --gpus 2xH200"
         )
-    return len(inventory.devices), gpu_kind(inventory.devices)
+    return len(inventory.devices), gpu_kind(inventory.devices[0])
 
 
 def _command(found: Plan, settings: Settings) -> str:
@@ -166,11 +166,12 @@ def _print(found: Plan, command: str, utilization: float) -> None:
         f"{escape(found.gpu.name)}: {verdict}",
         highlight=False,
     )
+    work = memory.activations + memory.other
     rows = [
         ("split", f"tensor parallel {found.tensor_parallel_size}, {found.replicas} "
          f"replica{'' if found.replicas == 1 else 's'} (possible sizes {', '.join(map(str, found.possible_sizes))})"),
         ("why", "; ".join(found.reasons)),
-        ("memory", f"{memory.weights / GIB:.1f} GiB weights + {(memory.activations + memory.other) / GIB:.1f} GiB work + "
+        ("memory", f"{memory.weights / GIB:.1f} GiB weights + {work / GIB:.1f} GiB work + "
          f"{max(0, memory.kv_cache) / GIB:.1f} GiB KV cache of {memory.total / GIB:.1f} GiB a GPU, "
          f"utilisation {utilization:g}"),
         ("KV cache", f"{memory.kv_tokens:,} tokens a server"),
@@ -179,10 +180,8 @@ def _print(found: Plan, command: str, utilization: float) -> None:
          f"{page.visual:,} visual + about {page.prompt:,} prompt + {page.answer:,} answer = {page.total:,} tokens"),
     ]  # fmt: skip
     if found.fits:
-        once = f"{found.pages_at_once} a server"
-        rows.append(
-            ("at once", once + (f", {found.pages_at_once * found.replicas} in all" if found.replicas > 1 else ""))
-        )
+        whole = f", {found.pages_at_once * found.replicas} in all" if found.replicas > 1 else ""
+        rows.append(("at once", f"{found.pages_at_once} a server{whole}"))
     if found.advice:
         rows.append(("would fit", "; or ".join(found.advice)))
     rows += [("mind", each) for each in (*found.warnings, *profile.notes)]

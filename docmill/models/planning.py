@@ -256,7 +256,7 @@ def _warnings(
         )
     if length > profile.context:
         told.append(f"a context of {length:,} is longer than the {profile.context:,} that the model was made for")
-    if pages < wanted:
+    if 0 < pages < wanted:
         told.append(f"the KV cache holds {pages} pages at once, fewer than the {wanted} wanted: the others wait")
     method = profile.quantization.method if profile.quantization is not None else ""
     if ("fp4" in method and not gpu.fp4) or ("fp8" in method and not gpu.fp8):
