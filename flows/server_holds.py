@@ -148,6 +148,8 @@ class ServerHold:
             except DocmillError as error:
                 self._wants_start = False
                 logger.error("no other server of %s could be started: %s", self.profile, error)
+            except Exception:  # a bug must not silently end the renewals
+                logger.exception("keeping the leases on %s failed", self.profile)
 
     async def look(self) -> tuple[list[ServerRecord], list[ServerRecord]]:
         """Renew what is due and take what is new; the rows that are held, oldest first, and those that have ended."""

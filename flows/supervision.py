@@ -180,6 +180,8 @@ async def unhindered(work: Awaitable[Result]) -> Result:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("what a cancelled task had to finish failed: %s", type(error).__name__)
         raise
 
 

@@ -160,7 +160,7 @@ def test_a_setting_is_documented_with_its_variable_and_default(name: str, info: 
         str(int(v)) for m in info.metadata for v in (getattr(m, "ge", None), getattr(m, "le", None)) if v is not None
     ]
     choices = [each for each in get_args(info.annotation) if isinstance(each, str)]
-    assert all(each in re.findall(r"[\w.]+", allowed) for each in [*limits, *choices])
+    assert all(each in re.findall(r"[\w.-]+", allowed) for each in [*limits, *choices])
 
 
 def test_computed_defaults_are_as_documented() -> None:

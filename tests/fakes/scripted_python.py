@@ -14,18 +14,22 @@ from typing import Any
 from vllm_package import write_interpreter, write_vllm
 
 SERVER = Path(__file__).with_name("scripted_vllm.py")
-MORE_FLAGS = ("--quantization", "--kv-cache-dtype")
+MORE_FLAGS = ("--quantization", "--enable-sleep-mode")
 
 
 class ScriptedPython:
     """An interpreter, and the script of the servers that it starts.
 
+    Args:
+        folder: where all of it lies.
+        vllm: what is installed there, as write_vllm takes it.
+
     Attributes:
         path: for ``serving.python``.
     """
 
-    def __init__(self, folder: Path) -> None:
-        real = write_vllm(folder / "environment", options=MORE_FLAGS)
+    def __init__(self, folder: Path, **vllm: Any) -> None:
+        real = write_vllm(folder / "environment", options=MORE_FLAGS, **vllm)
         self._script = folder / "script.json"
         self.path = write_interpreter(
             folder / "bin" / "python",

@@ -1,5 +1,6 @@
 """From settings, model and GPUs to what is started."""
 
+import asyncio
 import socket
 from pathlib import Path
 from uuid import UUID
@@ -8,7 +9,7 @@ import pytest
 from fake_nvml import FakeGpu, FakeNvml
 from memory_registry import MemoryRegistry
 from model_files import write_model
-from vllm_package import write_vllm
+from scripted_python import ScriptedPython
 
 from docmill.failures import ConfigurationError
 from docmill.model_failures import ModelNotFound, NoFreeGpu, NotEnoughGpuMemory, ParallelSizeImpossible, VllmMissing
@@ -16,10 +17,10 @@ from docmill.model_servers import ServerState
 from docmill.settings import ServingSettings, Settings
 from flows.launches import Preparation, StartOptions, profile_key
 from flows.supervision import Supervision
+from serving.supervision.orphans import marked_processes
 from serving.vllm import gpu_devices
 
 GIB = 2**30
-FLAGS = ("--quantization", "--enable-sleep-mode")
 
 
 class Host:
@@ -30,11 +31,11 @@ class Host:
         self.registry = registry
         seen = tuple({"name": each.name, "total_memory": each.total, "uuid": each.uuid[4:]} for each in gpus)
         kind = {"cuda": "13.0", "platform": "cuda"} if gpus else {"platform": "cpu"}
-        python = write_vllm(folder / "vllm", gpus=seen, options=FLAGS, **kind)
+        self.python = ScriptedPython(folder / "vllm", gpus=seen, **kind)
         nvml = FakeNvml(gpus, links={(a, b): (0, 0, 10) for a in range(len(gpus)) for b in range(a + 1, len(gpus))})
         monkeypatch.setattr("flows.launches.gpu_inventory", lambda: gpu_devices.gpu_inventory(nvml, {}))
         self.serving = ServingSettings(
-            python=python, models={"tiny": write_model(folder / "tiny")}, cpu_kv_cache_bytes=2**26
+            python=self.python.path, models={"tiny": write_model(folder / "tiny")}, cpu_kv_cache_bytes=2**26
         )
 
     def settings(self, **serving) -> Settings:
@@ -202,3 +203,41 @@ def test_options_are_over_the_settings():
     assert StartOptions().over(settings) is settings
     changed = StartOptions(tensor_parallel_size=0, max_model_len=1024).over(settings).serving
     assert (changed.tensor_parallel_size, changed.port, changed.max_model_len) == (0, 8000, 1024)
+
+
+async def test_replicas_run_beside_each_other_and_end_together(tmp_path, monkeypatch):
+    registry = MemoryRegistry()
+    host = Host(tmp_path, registry, [gpu(0), gpu(1)], monkeypatch)
+    ids = await registry.add_servers("tiny", socket.gethostname(), 2)
+    ready: set[UUID] = set()
+
+    def tell(server_id: UUID, phase: str, _: float | None) -> None:
+        if phase == "ready":
+            ready.add(server_id)
+        if len(ready) == 2:
+            supervision.drain()
+
+    supervision = Supervision(host.settings(drain_seconds=5), "tiny", ids, registry, on_progress=tell)
+    async with asyncio.timeout(60):
+        assert await supervision.run() == dict.fromkeys(ids, ServerState.STOPPED)
+    rows = [await registry.server(each) for each in ids]
+    assert {each.gpus for each in rows} == {(0,), (1,)} and len({each.base_url for each in rows}) == 2
+    assert all(each.ready_at for each in rows) and host.python.starts == 2
+    assert not [each.pid for each in marked_processes() if each.server_id in ids]
+
+
+async def test_one_replica_is_stopped_by_itself(tmp_path, monkeypatch):
+    registry = MemoryRegistry()
+    host = Host(tmp_path, registry, [gpu(0), gpu(1)], monkeypatch)
+    ids = await registry.add_servers("tiny", socket.gethostname(), 2)
+    monkeypatch.setattr("flows.supervision.HEARTBEAT_SECONDS", 0.01)
+    await registry.request_stop(ids[0])
+    supervision = Supervision(
+        host.settings(drain_seconds=5), "tiny", ids, registry,
+        on_progress=lambda _, phase, share: supervision.drain() if phase == "ready" else None,
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        await supervision.run()
+    first, second = [await registry.server(each) for each in ids]
+    assert (first.state, first.ready_at, second.state) == (ServerState.STOPPED, None, ServerState.STOPPED)
+    assert second.ready_at is not None and host.python.starts == 1
