@@ -186,10 +186,8 @@ class Preparation:
         for candidates in (roomy, every):
             if taken := await self._registry.assign_gpus(server_id, candidates, split.tensor_parallel_size):
                 return taken
-        raise NoFreeGpu(
-            f"{split.tensor_parallel_size} GPUs are needed, and other model servers hold all but "
-            f"{len(every)} at most: somebody took them just now"
-        )
+        size = split.tensor_parallel_size
+        raise NoFreeGpu(f"{size} GPUs are needed; another model server has just taken some of those that were free")
 
     async def _launch(
         self, server_id: UUID, intended: Intended, split: Split, facts: VllmFacts, gpus: tuple[int, ...]

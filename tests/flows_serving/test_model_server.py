@@ -14,6 +14,7 @@ from docmill.model_failures import ModelIncomplete, PortTaken, ServerFailed, Ser
 from docmill.model_servers import ServerState
 from flows.launches import StartOptions
 from flows.model_servers import model_server
+from flows.resources import open_resources
 from storage.embedded.processes import RecordedProcess
 
 pytestmark = pytest.mark.services
@@ -198,3 +199,31 @@ def _command_line(pid: int) -> list[str]:
     import psutil
 
     return psutil.Process(pid).cmdline() if RecordedProcess.of(pid) else []
+
+
+async def test_a_server_that_nobody_needs_goes_away_and_comes_back(place: Place):
+    idle = place.also(idle_stop_seconds=0.5)
+    async with model_server(settings=idle) as server:
+        first = await place.one(ServerState.READY)
+        assert (await server.chat.ask(QUESTION)).text
+    ended = await place.one(ServerState.STOPPED, live=False)
+    assert ended.id == first.id and not place.processes(first.id)
+    async with model_server(settings=idle) as server:
+        assert (await server.chat.ask(QUESTION)).text
+        assert (await place.one(ServerState.READY)).id != first.id
+
+
+async def test_all_tasks_of_a_run_share_one_hold(place: Place):
+    async with open_resources() as world:
+
+        async def work() -> str:
+            async with world.model_server() as server:
+                return (await server.chat.ask(QUESTION)).served_by
+
+        async with world.model_server("tiny") as server:
+            assert len(set(await asyncio.gather(*(work() for _ in range(5))))) == 1
+            record = await place.one(ServerState.READY)
+            assert len(await place.registry.holders(record.id)) == 1
+            assert [each.url for each in server.pool.servers] == [record.base_url]
+        assert await place.registry.holders(record.id) == []
+        await work()
