@@ -3,7 +3,7 @@
     python benchmarks/tiny_minimax_m3.py OUT --tokenizer FOLDER_WITH_A_TOKENIZER_JSON [--layers 5] [--experts 8]
 
 For ``--load-format dummy``: vLLM fills it with random numbers, so that flags, memory, sharding and protocol are real
-and the text is noise. The tokenizer is any byte-level one; M3's special tokens are added to it. Numbers of the text model:
+and the text is noise. The tokenizer is any byte-level one; M3's special tokens are added. Numbers of the text model:
 the defaults of vLLM's own configuration class for it (vllm/transformers_utils/configs/minimax_m3.py, 0.24).
 """
 

@@ -1,7 +1,7 @@
 """What vLLM keeps free of a GPU's memory for the KV cache.
 
 vLLM takes ``gpu_memory_utilization`` of the GPU, subtracts the weights and the most that a trial run needed, and gives
-the rest to the KV cache (vllm/v1/worker/gpu_worker.py, ``determine_available_memory``, 0.24). The terms here were fitted
+the rest to the KV cache (vllm/v1/worker/gpu_worker.py, ``determine_available_memory``, 0.24). Its terms were fitted
 to what vLLM 0.24 logged on an H200 for Qwen2-VL 2B, 7B and half a 72B at TP 1, and hold for 72B at TP 2 (docs/gpu.md).
 """
 
