@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -145,18 +144,11 @@ class SharedModelServers:
     Args:
         settings: of this process.
         registry: the ledger's.
-        enter: makes a hold; :func:`model_server` but in tests.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        registry: ServerRegistry,
-        enter: Callable[..., contextlib.AbstractAsyncContextManager[ModelServer]] = model_server,
-    ) -> None:
+    def __init__(self, settings: Settings, registry: ServerRegistry) -> None:
         self._settings = settings
         self._registry = registry
-        self._enter = enter
         self._open: dict[str, _Shared] = {}
 
     @asynccontextmanager
@@ -167,7 +159,7 @@ class SharedModelServers:
         async with shared.lock:
             if shared.server is None:
                 stack = AsyncExitStack()
-                opened = self._enter(name, settings=self._settings, registry=self._registry)
+                opened = model_server(name, settings=self._settings, registry=self._registry)
                 shared.server = await stack.enter_async_context(opened)
                 shared.stack = stack
             shared.users += 1
