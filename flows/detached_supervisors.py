@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from docmill.failures import ConfigurationError
 from docmill.settings import CONFIG_VARIABLE, Settings, config_file
@@ -76,7 +76,7 @@ def start_supervisor(
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The variables of this process, with the settings that are in force here among them.
+    """The variables of this process, with the settings that are in force here among them; paths are absolute.
 
     Prefect's are left out: the supervisor belongs to no flow run and to no local stack.
     """
@@ -87,20 +87,30 @@ def environment_of(settings: Settings) -> dict[str, str]:
     kept["DOCMILL_DATA_DIR"] = str(settings.data_dir.expanduser().absolute())
     kept[MARK] = kept["DOCMILL_DATA_DIR"]
     kept["PYTHONUNBUFFERED"] = "1"
-    for group in ("serving", "database"):
+    for group in type(settings).model_fields:
         held = getattr(settings, group)
-        for name in held.model_fields_set:
-            value = getattr(held, name)
-            if value is not None:
-                kept[f"DOCMILL_{group}_{name}".upper()] = _written(value)
+        if isinstance(held, BaseModel):
+            kept |= {f"DOCMILL_{group}_{name}".upper(): value for name, value in _carried(group, held).items()}
     return kept
+
+
+def _carried(group: str, held: BaseModel) -> dict[str, str]:
+    """What is set in a group: all of what servers need, and every path, which would lead elsewhere from there."""
+    given = {name: value for name in held.model_fields_set if (value := getattr(held, name)) is not None}
+    return {
+        name: _written(value)
+        for name, value in given.items()
+        if group in ("serving", "database") or isinstance(value, Path)
+    }
 
 
 def _written(value: Any) -> str:
     match value:
         case SecretStr():
             return value.get_secret_value()
+        case Path():
+            return str(value.expanduser().absolute())
         case tuple() | dict():
-            return json.dumps(value, default=str)
+            return json.dumps(value, default=_written)
         case _:
             return str(value)

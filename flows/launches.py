@@ -17,6 +17,7 @@ from docmill.failures import ConfigurationError
 from docmill.launching import Launch
 from docmill.model_failures import NoFreeGpu
 from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
+from docmill.models.catalog_files import catalog
 from docmill.models.naming import load_profile
 from docmill.settings import ServingSettings, Settings
 from flows.server_access import base_url, free_ports, is_loopback, server_key
@@ -65,8 +66,11 @@ def profile_key(name_or_path: str, settings: Settings) -> str:
     for name in (name_or_path, name_or_path.lower()):
         if name in folders:
             return name
+    # in load_profile's order: a folder that happens to be called like a profile does not hide it
+    known = catalog()
+    named = {*known, *(each.hub_id.lower() for each in known.values() if each.hub_id)}
     looks_like_path = name_or_path.startswith((".", "~", "/")) or Path(name_or_path).is_dir()
-    if looks_like_path:
+    if looks_like_path and name_or_path.lower() not in named:
         return str(Path(name_or_path).expanduser().resolve())
     return load_profile(name_or_path, {}).name
 

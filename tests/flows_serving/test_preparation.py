@@ -183,12 +183,17 @@ async def test_a_stop_during_the_preparation_ends_it(tmp_path, monkeypatch):
 def test_what_servers_of_a_model_are_found_by(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
+    (tmp_path / "Qwen" / "Qwen2-VL-2B-Instruct").mkdir(parents=True)
+    (tmp_path / "qwen2-vl-2b").mkdir()
     settings = Settings(serving=ServingSettings(models={"qwen2-vl-7b": Path("/gone"), "Ours": Path("/gone")}))
     for given, key in {
         "qwen2-vl-7b": "qwen2-vl-7b",
         "Qwen2-VL-7B": "qwen2-vl-7b",
         "Qwen/Qwen2-VL-72B-Instruct": "qwen2-vl-72b",
         "Ours": "Ours",
+        "qwen2-vl-2b": "qwen2-vl-2b",
+        "Qwen/Qwen2-VL-2B-Instruct": "qwen2-vl-2b",
+        "./qwen2-vl-2b": str(tmp_path / "qwen2-vl-2b"),
         "./mine": str(tmp_path / "mine"),
         "mine": str(tmp_path / "mine"),
         "/models/on/another/host": "/models/on/another/host",
