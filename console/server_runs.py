@@ -23,7 +23,7 @@ from docmill.model_servers import ServerRecord, ServerState
 from docmill.settings import Settings
 from flows.endpoints import database_url
 from flows.launches import StartOptions
-from flows.server_ends import stop_server
+from flows.server_ends import end_lost, stop_server
 from flows.server_errors import error_of
 from flows.starters import StartsHere
 from flows.supervision import Supervision, drained_by_signals
@@ -124,6 +124,8 @@ async def _registry(settings: Settings) -> AsyncIterator[PostgresServerRegistry]
 
 async def _rows(registry: PostgresServerRegistry, profile: str, replicas: int) -> list[UUID]:
     """New rows; none, and where it is, where the profile is up already."""
+    for record in await registry.servers(profile=profile):
+        await end_lost(registry, record)
     try:
         return await registry.add_servers(profile, socket.gethostname(), replicas)
     except ServerAlreadyUp as error:

@@ -14,7 +14,7 @@ import httpx
 from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
 from docmill.settings import Settings
 from flows.server_access import is_loopback
-from flows.server_ends import supervisor_is_gone
+from flows.server_ends import end_lost
 from serving.supervision.orphans import end_orphans
 from storage.embedded.state import read_state, write_state
 
@@ -47,10 +47,8 @@ async def reconcile(registry: ServerRegistry) -> list[Finding]:
     findings = [_mended(each, each.message or "its supervisor was gone") for each in await registry.reap()]
     live = await registry.servers()
     for each in live:
-        if await asyncio.to_thread(supervisor_is_gone, each):
-            message = f"its supervisor on {each.host} was gone"
-            await registry.enter(each.id, ServerState.FAILED, error_code="server_failed", message=message)
-            findings.append(_mended(each, message))
+        if await end_lost(registry, each):
+            findings.append(_mended(each, f"its supervisor on {each.host} was gone"))
     gone = {finding.server for finding in findings}
     live = [each for each in live if str(each.id) not in gone]
     orphans = await asyncio.to_thread(end_orphans, {each.id for each in live})

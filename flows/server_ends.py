@@ -11,7 +11,7 @@ from pathlib import Path
 from uuid import UUID
 
 from docmill.failures import DocmillError, LeaseLost
-from docmill.model_failures import ServerFault
+from docmill.model_failures import ServerFailed, ServerFault
 from docmill.model_servers import STALE_SECONDS, ServerRecord, ServerRegistry, ServerState
 from docmill.settings import Settings
 from flows.detached_supervisors import MARK
@@ -81,10 +81,30 @@ def supervised(server_id: UUID) -> bool:
 
 
 def supervisor_is_gone(record: ServerRecord) -> bool:
-    """Whether a live row of this host has lost its supervisor, sooner than its heartbeat goes stale."""
-    return (
-        record.host == socket.gethostname() and _silent_seconds(record) > SILENT_SECONDS and not supervised(record.id)
-    )
+    """Whether a live row of this host has lost its supervisor, sooner than its heartbeat goes stale.
+
+    Before the first process runs, and between a crash and the restart, there is none that could tell; a supervisor that
+    takes long to come up on a busy host is not taken for a dead one then.
+    """
+    patience = SILENT_SECONDS if record.pid is not None else STALE_SECONDS
+    return record.host == socket.gethostname() and _silent_seconds(record) > patience and not supervised(record.id)
+
+
+async def end_lost(registry: ServerRegistry, record: ServerRecord, *, certainly: bool = False) -> bool:
+    """End a live row of this host whose supervisor is gone, and what is left of its processes; whether it was so.
+
+    Args:
+        registry: of the row.
+        record: the row.
+        certainly: the caller saw its supervisor's end.
+    """
+    if not record.state.live or not (certainly or await asyncio.to_thread(supervisor_is_gone, record)):
+        return False
+    message = f"its supervisor on {record.host} was gone"
+    with contextlib.suppress(LeaseLost):
+        await registry.enter(record.id, ServerState.FAILED, error_code=ServerFailed.code, message=message)
+    await asyncio.to_thread(end_marked, record.id)
+    return True
 
 
 def _silent_seconds(record: ServerRecord) -> float:

@@ -95,13 +95,14 @@ class ServerHold:
                 if self._wants_start:
                     await unhindered(self._start())
                 live, ended = await self.look()
+                if live and any([await self._starter.check(each) for each in live]):
+                    continue
                 if any(each.state is ServerState.READY for each in live):
                     progress.of(next(each for each in live if each.state is ServerState.READY))
                     return live
                 if live:
                     stands = f"it is {live[0].phase or live[0].state}"
                     progress.of(live[0])
-                    await self._starter.check(live[0])
                 elif ended:
                     self._judge(ended)
             except DatabaseUnavailable:
@@ -136,10 +137,7 @@ class ServerHold:
                 if self._wants_start:
                     await unhindered(self._start())
                     live, _ = await self.look()
-                for each in live:
-                    if each.state is ServerState.STARTING:
-                        await self._starter.check(each)
-                changed(live)
+                changed([each for each in live if not await self._starter.check(each)])
                 away = False
             except DatabaseUnavailable:
                 if not away:

@@ -13,6 +13,7 @@ from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
 from docmill.settings import Settings
 from flows.detached_supervisors import DetachedSupervisor, start_supervisor
 from flows.launches import StartOptions
+from flows.server_ends import end_lost
 
 AskDeployment = Callable[[dict[str, object], str], Awaitable[Callable[[], Awaitable[str | None]]]]
 
@@ -41,8 +42,8 @@ class Starter(Protocol):
         """
         ...
 
-    async def check(self, record: ServerRecord) -> None:
-        """Look at the starting server of a row; end the row where its supervisor is gone already."""
+    async def check(self, record: ServerRecord) -> bool:
+        """Look at the server of a live row; whether its supervisor is gone, and the row was ended therefore."""
         ...
 
 
@@ -80,17 +81,20 @@ class StartsHere:
     async def wanted(self) -> None:
         """Nothing: it makes rows itself."""
 
-    async def check(self, record: ServerRecord) -> None:
-        """A supervisor of ours that died before it could say why."""
+    async def check(self, record: ServerRecord) -> bool:
+        """A supervisor of ours that died before it could say why, or one of this host that was killed."""
         supervisor = self._started.get(record.id)
         if supervisor is None or (said := supervisor.ended()) is None:
-            return
+            return await end_lost(self._registry, record)
         record = await self._registry.server(record.id)
+        if record.pid is not None or record.ready_at is not None:
+            return await end_lost(self._registry, record, certainly=True)
         if record.state.live:
             message = f"its supervisor ended at once; its last words (see {supervisor.log}):\n{said}"
             await self._registry.enter(
                 record.id, ServerState.FAILED, error_code=ConfigurationError.code, message=message
             )
+        return True
 
 
 class StartsByDeployment:
@@ -131,8 +135,9 @@ class StartsByDeployment:
                 remedy="see the run in Prefect's UI",
             )
 
-    async def check(self, record: ServerRecord) -> None:
-        """Nothing: the row's supervisor is the run's."""
+    async def check(self, record: ServerRecord) -> bool:
+        """False: the row's supervisor is the run's."""
+        return False
 
 
 class StartsNever:
@@ -156,5 +161,6 @@ class StartsNever:
             remedy=f"docmill serve {self._profile} on a host with GPUs, or set serving.start to here or keep-warm",
         )
 
-    async def check(self, record: ServerRecord) -> None:
-        """Nothing."""
+    async def check(self, record: ServerRecord) -> bool:
+        """False."""
+        return False

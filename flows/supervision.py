@@ -187,14 +187,19 @@ async def unhindered(work: Awaitable[Result]) -> Result:
 
 @contextlib.contextmanager
 def drained_by_signals(supervision: Supervision, told: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """SIGTERM and Ctrl-C ask for the end instead of breaking off; a second one hurries it."""
+    """SIGTERM, Ctrl-C and the end of the terminal ask for the end instead of breaking off; a second one hurries it.
+
+    Where the end of the terminal is ignored (nohup), it stays so.
+    """
     loop = asyncio.get_running_loop()
 
     def asked() -> None:
-        told()
         supervision.drain()
+        told()  # fails where the terminal is gone
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, asked)
     try:
