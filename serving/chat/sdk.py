@@ -41,7 +41,11 @@ async def new_sdk(client: httpx.AsyncClient) -> AsyncOpenAI:
 
         @property
         def default_headers(self) -> dict[str, str | Omit]:
-            return {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "docmill"}
+            return {
+                "Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream",
+                "User-Agent": "docmill",
+            }
 
     return BareClient(
         api_key="none",
