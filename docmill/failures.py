@@ -264,7 +264,7 @@ class AccessDenied(PermanentError):
 
 
 class PoisonPage(PermanentError):
-    """In flight whenever its worker died, ``pipeline.max_crashes`` times: set aside."""
+    """In flight whenever its worker died (``pipeline.max_crashes`` times) or its model server (twice): set aside."""
 
     code = "poison_page"
     category = Category.PAGE

@@ -267,7 +267,8 @@ class Ledger(Protocol):
     ) -> list[PageClaim]:
         """Claim a shard: up to ``limit`` pages, those of one document together, oldest first.
 
-        A page whose lease expired unreleased ``max_crashes`` times becomes a ``poison_page`` failure instead.
+        A page whose lease expired unreleased ``max_crashes`` times, or that was in flight at two restarts of model
+        servers, becomes a ``poison_page`` failure instead.
         """
         ...
 

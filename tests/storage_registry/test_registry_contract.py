@@ -2,16 +2,18 @@
 
 import asyncio
 import dataclasses
+import inspect
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from memory_registry import MemoryRegistry
 
-from docmill.failures import LeaseLost, UnexpectedError
+from docmill.failures import DatabaseUnavailable, LeaseLost, UnexpectedError
 from docmill.model_failures import ServerAlreadyUp, ServerInUse, ServerUnknown
-from docmill.model_servers import Acquired, ServerLease, ServerState, StopRequest
-
-ENDED = (ServerState.STOPPED, ServerState.FAILED)
+from docmill.model_servers import Acquired, ServerLease, ServerRegistry, ServerState, StopRequest
+from storage.ledger.model_servers import PostgresServerRegistry
 
 # --- those who need a server ------------------------------------------------------------------------------------------
 
@@ -515,3 +517,49 @@ async def test_records_are_listed_the_newest_first(bench) -> None:
     assert [record.id for record in records] == ids[::-1]
     assert records[0] == await registry.server(ids[-1])
     assert dataclasses.asdict(records[0])["leases"] == 0
+
+
+# --- the contract itself ----------------------------------------------------------------------------------------------
+
+METHODS = sorted(name for name in vars(ServerRegistry) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("kind", [MemoryRegistry, PostgresServerRegistry])
+@pytest.mark.parametrize("name", METHODS)
+def test_both_are_called_as_the_contract_says(kind, name) -> None:
+    assert inspect.signature(getattr(kind, name)) == inspect.signature(getattr(ServerRegistry, name))
+
+
+@pytest.mark.parametrize("kind", [MemoryRegistry, PostgresServerRegistry])
+async def test_a_database_that_is_away_is_passing_trouble(kind) -> None:
+    async with AsyncExitStack() as stack:
+        if kind is MemoryRegistry:
+            registry = MemoryRegistry()
+            registry.away = True
+        else:
+            nowhere = "postgresql://nobody@127.0.0.1:1/none"
+            registry = await stack.enter_async_context(PostgresServerRegistry.connect(nowhere))
+        lease = ServerLease(uuid4(), uuid4(), "flow")
+        for call in (
+            registry.acquire("qwen", "flow", 60),
+            registry.renew([lease], 60),
+            registry.release([lease]),
+            registry.begin_request(uuid4(), lease, None),
+            registry.end_request(uuid4()),
+            registry.crashes_of(uuid4()),
+            registry.server(uuid4()),
+            registry.servers(),
+            registry.holders(uuid4()),
+            registry.restarts(uuid4()),
+            registry.add_servers("qwen", "gpu1", 1),
+            registry.request_stop(uuid4()),
+            registry.reap(),
+            registry.assign_gpus(uuid4(), [0], 1),
+            registry.describe(uuid4(), phase="loading"),
+            registry.heartbeat(uuid4()),
+            registry.enter(uuid4(), ServerState.READY),
+            registry.begin_drain(uuid4()),
+            crash(registry, uuid4()),
+        ):
+            with pytest.raises(DatabaseUnavailable):
+                await call

@@ -196,3 +196,16 @@ async def test_a_killed_holder_lets_go_by_the_databases_clock(postgres_bench, ur
     assert db.row("SELECT count(*) AS n FROM model_requests") == {"n": 0}
     assert await registry.renew(taken.leases, 60) == {taken.leases[0].id}
     assert await registry.begin_drain(server_id)
+
+
+async def test_connections_that_were_cut_are_made_anew(postgres_bench, db) -> None:
+    registry = postgres_bench.registry
+    taken = await registry.acquire("qwen", "flow", 60, start_on="gpu1")
+    for _ in range(2):
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docmill'"
+            " AND datname = current_database()"
+        )
+        await registry.begin_request(uuid4(), taken.leases[0], None)
+        await registry.heartbeat(taken.to_start)
+    assert (await registry.server(taken.to_start)).leases == 1
