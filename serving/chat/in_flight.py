@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from docmill.failures import DatabaseUnavailable, DocmillError, RequestTimeout, ServerNotReady
 from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
@@ -61,7 +62,7 @@ class InFlight:
         self._timings = timings
         self._asked_again_at = 0.0
         self._warned = False
-        self._restarts: dict[UUID, tuple[int, int]] = {}
+        self._restarts: WeakKeyDictionary[PooledServer, tuple[int, int]] = WeakKeyDictionary()
         self._ending: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
@@ -73,7 +74,7 @@ class InFlight:
         registry, lease = self._registry, server.member.lease
         if registry is None or server.endpoint.server_id is None:
             return Note(request_id)
-        restarts = await self._restarts_of(server, server.endpoint.server_id)
+        restarts = await self._restarts_of(server)
         if lease is None:
             return Note(request_id, restarts=restarts)
         done = await self._asked(lambda: _then_true(registry.begin_request(request_id, lease, page_id)))
@@ -125,15 +126,15 @@ class InFlight:
                 return not well
             await asyncio.sleep(self._timings.look_seconds)
 
-    async def _restarts_of(self, server: PooledServer, server_id: UUID) -> int | None:
-        known = self._restarts.get(server_id)
+    async def _restarts_of(self, server: PooledServer) -> int | None:
+        known = self._restarts.get(server)
         if known is not None and known[0] == server.comebacks:
             return known[1]
         comebacks = server.comebacks
         row = await self._row(server)
         if row is None:
             return None
-        self._restarts[server_id] = (comebacks, row.restarts)
+        self._restarts[server] = (comebacks, row.restarts)
         return row.restarts
 
     async def _row(self, server: PooledServer) -> ServerRecord | None:
@@ -177,8 +178,10 @@ async def _then_true(call: Awaitable[None]) -> bool:
 def _row_says(row: ServerRecord, note: Note) -> bool | None:
     if note.restarts is not None and row.restarts > note.restarts:
         return True
-    if row.state in (ServerState.STARTING, ServerState.FAILED):
+    if row.state is ServerState.FAILED:
         return True
+    if row.state is ServerState.STARTING and note.restarts is None:
+        return True  # where the number is known, it tells: a server answers a little before its row says so
     if row.state in (ServerState.DRAINING, ServerState.STOPPED):
         return False  # it was stopped on purpose
     return None

@@ -2,23 +2,24 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+from memory_registry import MemoryRegistry
 from scripted_chat import ScriptedChat
 
 from docmill import retrying
 from docmill.chat import ChatRequest, Deadlines
-from docmill.failures import DatabaseUnavailable
 from docmill.launching import Endpoint
-from docmill.model_servers import ServerLease, ServerRecord, ServerState
+from docmill.model_servers import ServerLease, ServerState
 from docmill.ports import PageImage
 from serving.chat.client import ChatClient
 from serving.chat.in_flight import CrashTimings
 from serving.chat.pool import EndpointPool
 from serving.chat.pool_timings import PoolTimings
+from serving.chat.pooled_server import PoolMember
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PATIENT = 30.0
@@ -30,49 +31,38 @@ def short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying, "LONGEST_WAIT_SECONDS", 0.05)
 
 
-class Registry:
-    """What the client asks of a registry, and what it said."""
+class Registry(MemoryRegistry):
+    """One server that is ready, and what the client noted of it."""
 
     def __init__(self) -> None:
-        self.away = False
-        self.restarts = 0
-        self.state = ServerState.READY
-        self.in_flight: dict[UUID, UUID | None] = {}
+        super().__init__()
         self.begun: list[UUID | None] = []
-        self.crashes: dict[UUID, int] = {}
+        self.server_id = UUID(int=0)
 
-    def crash(self) -> None:
-        """What a supervisor records when its server died."""
-        self.restarts += 1
-        for page_id in self.in_flight.values():
-            if page_id is not None:
-                self.crashes[page_id] = self.crashes.get(page_id, 0) + 1
-        self.in_flight.clear()
+    async def ready(self, endpoint: Endpoint) -> PoolMember:
+        """The server's row and a lease on it."""
+        acquired = await self.acquire("profile", "test", 60.0, start_on="host")
+        (lease,), self.server_id = acquired.leases, acquired.to_start
+        await self.enter(self.server_id, ServerState.READY)
+        return PoolMember(replace(endpoint, server_id=self.server_id), lease)
 
-    def _ask(self) -> None:
-        if self.away:
-            raise DatabaseUnavailable("Postgres is away")
+    async def crash(self) -> None:
+        """What a supervisor records when its server died, and when it is back."""
+        await self.record_restart(self.server_id, code="server_crashed", message="m", exit_code=-9, log_tail="")
+        await self.enter(self.server_id, ServerState.READY)
+
+    @property
+    def noted(self) -> list[UUID | None]:
+        """The pages in flight."""
+        return self.in_flight(self.server_id)
+
+    @property
+    def crashes(self) -> dict[UUID, int]:
+        return self._crashes
 
     async def begin_request(self, request_id: UUID, lease: ServerLease, page_id: UUID | None) -> None:
-        self._ask()
-        self.in_flight[request_id] = page_id
+        await super().begin_request(request_id, lease, page_id)
         self.begun.append(page_id)
-
-    async def end_request(self, request_id: UUID) -> None:
-        self._ask()
-        self.in_flight.pop(request_id, None)
-
-    async def crashes_of(self, page_id: UUID) -> int:
-        self._ask()
-        return self.crashes.get(page_id, 0)
-
-    async def server(self, server_id: UUID) -> ServerRecord:
-        self._ask()
-        now = datetime.now(UTC)
-        return ServerRecord(
-            id=server_id, profile="p", served_name="scripted", model="m", base_url="", state=self.state, host="h",
-            config_hash="", created_at=now, heartbeat_at=now, restarts=self.restarts,
-        )  # fmt: skip
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from scripted_chat import Exchange, answering, saying, until
@@ -10,16 +10,13 @@ from scripted_chat import Exchange, answering, saying, until
 from docmill.failures import PoisonPage
 from docmill.launching import Endpoint
 from docmill.model_failures import ServerFault, ServerRestarted
-from docmill.model_servers import ServerLease, ServerState
+from docmill.model_servers import ServerState
 from serving.chat.circuit import CircuitState
-from serving.chat.pooled_server import PoolMember
 
 
 @pytest.fixture
-def member(chat):
-    server_id = uuid4()
-    endpoint = Endpoint(chat.url, served_name="scripted", server_id=server_id)
-    return PoolMember(endpoint, ServerLease(id=uuid4(), server_id=server_id, holder="test"))
+async def member(chat, registry):
+    return await registry.ready(Endpoint(chat.url, served_name="scripted"))
 
 
 @pytest.fixture
@@ -41,7 +38,7 @@ def crash_and_restart(registry=None):
         await exchange.begin_stream()
         await exchange.piece("half")
         if registry is not None:
-            registry.crash()
+            await registry.crash()
         exchange.reset()
 
     return behave
@@ -54,15 +51,15 @@ async def test_a_note_stands_while_the_request_is_in_flight(made, chat, member, 
     seen = []
 
     async def look(exchange: Exchange) -> None:
-        seen.append(dict(registry.in_flight))
+        seen.append(registry.noted)
         await saying("ok")(exchange)
 
     chat.script[:] = [look]
     client = await made.client(await made.pool(member), registry)
     await client.ask(page)
-    assert [list(each.values()) for each in seen] == [[page.page_id]]
-    assert str(next(iter(seen[0]))) == chat.sent[0].headers["x-request-id"]
-    assert registry.in_flight == {}
+    assert seen == [[page.page_id]]
+    assert UUID(chat.sent[0].headers["x-request-id"])
+    assert registry.noted == []
 
 
 async def test_each_send_has_its_own_note(made, chat, member, page, registry):
@@ -85,11 +82,11 @@ async def test_a_caller_that_gives_up_takes_its_note_back(made, chat, member, pa
     client = await made.client(await made.pool(member), registry)
     asked = asyncio.create_task(client.ask(page))
     await chat.received(1)
-    assert list(registry.in_flight.values()) == [page.page_id]
+    assert registry.noted == [page.page_id]
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     await client.aclose()
-    assert registry.in_flight == {}
+    assert registry.noted == []
 
 
 async def test_a_registry_that_is_away_costs_one_warning(made, chat, member, page, registry, caplog):
@@ -118,7 +115,7 @@ async def test_a_crash_that_is_recorded_late_is_found_all_the_same(made, chat, m
 
     async def unwell_until_recorded(exchange: Exchange) -> None:
         if chat.checks == 4:
-            registry.crash()
+            await registry.crash()
             chat.health_behaviour = None
         await exchange.respond(503, "")
 
@@ -139,15 +136,34 @@ async def test_a_broken_connection_alone_is_no_crash(made, chat, member, page, r
 
 
 async def test_a_server_stopped_on_purpose_is_no_crash(made, chat, member, page, registry):
-    registry.state = ServerState.DRAINING
+    await registry.enter(registry.server_id, ServerState.DRAINING)
     chat.script[:] = [crash_and_restart()] * 3
     assert (await (await made.client(await made.pool(member), registry)).ask(page)).sends == 4
 
 
-@pytest.mark.parametrize("state", [ServerState.STARTING, ServerState.FAILED])
-async def test_a_server_that_left_ready_has_crashed(made, chat, member, page, registry, state):
-    registry.state = state
+async def test_a_server_that_was_given_up_has_crashed(made, chat, member, page, registry):
+    await registry.enter(registry.server_id, ServerState.FAILED)
     chat.script[:] = [crash_and_restart()] * 3
+    with pytest.raises(PoisonPage):
+        await (await made.client(await made.pool(member), registry)).ask(page)
+
+
+async def test_a_server_whose_row_is_a_little_late_has_not(made, chat, member, page, registry):
+    """It answers already while its supervisor still warms it up."""
+    await registry.enter(registry.server_id, ServerState.STARTING)
+    chat.script[:] = [crash_and_restart()] * 3
+    assert (await (await made.client(await made.pool(member), registry)).ask(page)).sends == 4
+
+
+async def test_a_restart_is_seen_although_the_registry_was_away_at_the_sending(made, chat, member, page, registry):
+    registry.away = True
+
+    async def break_down(exchange: Exchange) -> None:
+        registry.away = False
+        await registry.record_restart(registry.server_id, code="server_crashed", message="m", exit_code=-9, log_tail="")
+        exchange.reset()
+
+    chat.script[:] = [break_down, crash_and_restart(registry)]
     with pytest.raises(PoisonPage):
         await (await made.client(await made.pool(member), registry)).ask(page)
 
@@ -156,7 +172,7 @@ async def test_an_answer_of_500_may_be_the_sign_of_a_crash(made, chat, member, p
     """vLLM's front end answers 500 while its engine is dead."""
 
     async def dying(exchange: Exchange) -> None:
-        registry.crash()
+        await registry.crash()
         await exchange.respond(500, '{"error":{"message":"EngineDeadError","code":500}}')
 
     chat.default = dying
@@ -228,7 +244,7 @@ async def test_bystanders_of_a_poison_page_are_answered(made, chat, member, ques
         if len(chat.sent) <= 8:
             await everyone.wait()
             if b"poison" in exchange.sent.body:
-                registry.crash()
+                await registry.crash()
                 down.set()
             await down.wait()
             exchange.reset()
@@ -238,7 +254,7 @@ async def test_bystanders_of_a_poison_page_are_answered(made, chat, member, ques
         await asyncio.sleep(0.01)
         running -= 1
         if b"poison" in exchange.sent.body:
-            registry.crash()
+            await registry.crash()
             exchange.reset()
         else:
             await saying("ok")(exchange)
@@ -261,7 +277,7 @@ async def test_waiting_for_the_turn_of_a_suspect_takes_no_patience(made, chat, m
     async def behave(exchange: Exchange) -> None:
         if len(chat.sent) <= 4:
             if await everyone.wait() == 0:
-                registry.crash()
+                await registry.crash()
                 down.set()
             await down.wait()
             exchange.reset()
