@@ -16,7 +16,7 @@ from docmill.settings import Settings, load_settings
 from flows.endpoints import database_url
 from flows.keep_warm_runs import ask_keep_warm
 from flows.launches import StartOptions, profile_key
-from flows.server_access import client_key
+from flows.server_access import client_key, reachable, refuse_unreachable
 from flows.server_holds import OnProgress, ServerHold, end_quietly, log_progress
 from flows.starters import Starter, StartsByDeployment, StartsHere, StartsNever
 from flows.supervision import unhindered
@@ -98,6 +98,7 @@ async def model_server(
         hold = ServerHold(registry, name, holder or new_holder(), settings.serving.lease_seconds, starter)
         stack.push_async_callback(lambda: unhindered(hold.release()))
         live = await hold.until_ready(settings.serving.ready_seconds, on_progress)
+        refuse_unreachable(live)
         pool = await stack.enter_async_context(EndpointPool(members(hold, live, settings)))
         keeping = asyncio.create_task(hold.keep(lambda rows: pool.replace(members(hold, rows, settings))))
         stack.push_async_callback(end_quietly, keeping)
@@ -126,6 +127,7 @@ def members(hold: ServerHold, rows: list[ServerRecord], settings: Settings) -> l
         for each in rows
         if each.id in hold.leases
         and each.base_url
+        and reachable(each)  # elsewhere, its address would lead to something of this host, and the key with it
         and (each.state is ServerState.READY or (each.state is ServerState.STARTING and each.ready_at is not None))
     ]
 

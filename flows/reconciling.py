@@ -13,7 +13,7 @@ import httpx
 
 from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
 from docmill.settings import Settings
-from flows.server_access import is_loopback
+from flows.server_access import reachable
 from flows.server_ends import end_lost
 from serving.supervision.orphans import end_orphans
 from storage.embedded.state import read_state, write_state
@@ -66,8 +66,7 @@ async def _look(client: httpx.AsyncClient, record: ServerRecord) -> Finding:
 
     if record.state is not ServerState.READY:
         return finding("ok", record.phase or str(record.state))
-    host = httpx.URL(record.base_url).host
-    if record.host != socket.gethostname() and is_loopback(host):
+    if not reachable(record):
         return finding("ok", "ready, and only its own host can ask it")
     try:
         answer = await client.get(f"{record.base_url}/health")

@@ -9,9 +9,12 @@ import os
 import random
 import secrets
 import socket
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from docmill.failures import AccessDenied
+from docmill.failures import AccessDenied, ConfigurationError
+from docmill.model_servers import ServerRecord
 from docmill.settings import Settings
 from storage.embedded.state import PORTS
 
@@ -28,6 +31,26 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def reachable(record: ServerRecord) -> bool:
+    """Whether this host can ask the server: one that listens on loopback is there for its own host alone."""
+    return record.host == socket.gethostname() or not is_loopback(urlsplit(record.base_url).hostname or "")
+
+
+def refuse_unreachable(records: Sequence[ServerRecord]) -> None:
+    """Raise where there are servers, and this host can ask none of them.
+
+    Raises:
+        ConfigurationError: naming the host and what to set there.
+    """
+    if records and not any(map(reachable, records)):
+        first = records[0]
+        raise ConfigurationError(
+            f"the server of {first.profile} runs on {first.host} and listens on {first.base_url}, which only "
+            f"{first.host} reaches",
+            remedy=f"set serving.host on {first.host} to 0.0.0.0 or an address that others reach, and start it again",
+        )
 
 
 def server_key(settings: Settings) -> str | None:
