@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
 from console.options import Json
 from console.output import console, print_json, print_rows
 from docmill.failures import ConfigurationError
 from docmill.models.arguments import vllm_arguments
 from docmill.models.gpus import GIB, Gpu, parse_gpus
+from docmill.models.hub_quantization import method_family
 from docmill.models.memory import block_tokens
 from docmill.models.naming import load_profile, profile_names
 from docmill.models.planning import A4_200_DPI, Plan, plan
 from docmill.models.profile import ModelProfile
-from docmill.models.weights import parameter_counts
+from docmill.models.weights import bytes_per_gpu, parameter_counts
 from docmill.settings import Settings, load_settings
 
 
@@ -68,7 +71,7 @@ def plan_model(
         max_num_seqs=settings.serving.max_num_seqs,
         page=_page(page),
     )
-    command = _command(found, settings)
+    command = _command(found, settings) if found.fits else None
     if as_json:
         print_json(_facts(found, command))
     else:
@@ -118,7 +121,7 @@ def _command(found: Plan, settings: Settings) -> str:
     return " \\\n  ".join(lines)
 
 
-def _facts(found: Plan, command: str) -> dict[str, object]:
+def _facts(found: Plan, command: str | None) -> dict[str, object]:
     memory, page = found.memory, found.page
     return {
         "profile": found.profile.name,
@@ -156,8 +159,8 @@ def _facts(found: Plan, command: str) -> dict[str, object]:
     }
 
 
-def _print(found: Plan, command: str, utilization: float) -> None:
-    memory, page, profile = found.memory, found.page, found.profile
+def _print(found: Plan, command: str | None, utilization: float) -> None:
+    profile = found.profile
     verdict = "[green]fits[/]" if found.fits else "[red]does not fit[/]"
     count = parameter_counts(profile).total / 1e9
     held = f", {profile.quantization.method}" if profile.quantization is not None else ""
@@ -166,33 +169,55 @@ def _print(found: Plan, command: str, utilization: float) -> None:
         f"{escape(found.gpu.name)}: {verdict}",
         highlight=False,
     )
+    for what, told in _lines(found, utilization):
+        _print_line(what, told)
+    if command is not None:
+        console.print()
+        console.print(command, highlight=False, markup=False, soft_wrap=True)
+
+
+def _lines(found: Plan, utilization: float) -> Iterator[tuple[str, str]]:
+    memory, page = found.memory, found.page
+    replicas = found.replicas
+    sizes = ", ".join(map(str, found.possible_sizes))
+    replica = f"{replicas} server{'' if replicas == 1 else 's'}"
+    yield "split", f"{replica}, tensor parallel {found.tensor_parallel_size} (the model allows {sizes})"
+    yield "why", "; ".join(found.reasons)
     work = memory.activations + memory.other
-    rows = [
-        ("split", f"tensor parallel {found.tensor_parallel_size}, {found.replicas} "
-         f"replica{'' if found.replicas == 1 else 's'} (possible sizes {', '.join(map(str, found.possible_sizes))})"),
-        ("why", "; ".join(found.reasons)),
-        ("memory", f"{memory.weights / GIB:.1f} GiB weights + {work / GIB:.1f} GiB work + "
-         f"{max(0, memory.kv_cache) / GIB:.1f} GiB KV cache of {memory.total / GIB:.1f} GiB a GPU, "
-         f"utilisation {utilization:g}"),
-        ("KV cache", f"{memory.kv_tokens:,} tokens a server"),
-        ("context", f"{found.max_model_len:,} tokens a request"),
-        ("a page", f"{page.width} x {page.height} px, seen at {page.resized.width} x {page.resized.height}: "
-         f"{page.visual:,} visual + about {page.prompt:,} prompt + {page.answer:,} answer = {page.total:,} tokens"),
-    ]  # fmt: skip
+    left = f" + {memory.kv_cache / GIB:.1f} KV cache" if memory.kv_cache > 0 else ""
+    yield (
+        "a GPU",
+        (
+            f"{memory.total / GIB:.1f} GiB, {memory.usable / GIB:.1f} of them vLLM's ({utilization:g}): "
+            f"{memory.weights / GIB:.1f} weights + {work / GIB:.1f} work{left}"
+        ),
+    )
     if found.fits:
-        whole = f", {found.pages_at_once * found.replicas} in all" if found.replicas > 1 else ""
-        rows.append(("at once", f"{found.pages_at_once} a server{whole}"))
-    if found.advice:
-        rows.append(("would fit", "; or ".join(found.advice)))
-    rows += [("mind", each) for each in (*found.warnings, *profile.notes)]
-    print_rows([{"what": what, "found": told} for what, told in rows], ["what", "found"], as_json=False)
-    console.print()
-    console.print(command, highlight=False, markup=False, soft_wrap=True)
+        each = memory.kv_bytes_per_token / 1024
+        yield "KV cache", f"{memory.kv_tokens:,} tokens a server, {each:g} KiB a token and GPU"
+        whole = f", {found.pages_at_once * replicas:,} in all" if replicas > 1 else ""
+        yield "at once", f"{found.pages_at_once:,} pages a server{whole}"
+    yield "context", f"{found.max_model_len:,} tokens a request"
+    seen = f"{page.width} x {page.height} px, seen at {page.resized.width} x {page.resized.height}"
+    tokens = f"{page.visual:,} visual + about {page.prompt:,} prompt + {page.answer:,} answer"
+    yield "a page", f"{seen}: {tokens} = {page.total:,} tokens"
+    yield from (("would fit", each) for each in found.advice)
+    yield from (("mind", each) for each in found.warnings)
+    yield from (("note", each) for each in found.profile.notes)
+
+
+def _print_line(what: str, told: str) -> None:
+    style = {"would fit": "green", "mind": "yellow"}.get(what, "dim")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=9, style=style)
+    table.add_column(overflow="fold")
+    table.add_row(what, escape(told))
+    console.print(table, highlight=False)
 
 
 def _print_list(*, as_json: bool) -> None:
     rows = [_listed(load_profile(name)) for name in profile_names()]
-    print_rows(rows, ["profile", "billions", "context", "weights", "boxes"], as_json=as_json)
+    print_rows(rows, ["profile", "billions", "context", "served_with", "weights", "gib"], as_json=as_json)
 
 
 def _listed(profile: ModelProfile) -> dict[str, object]:
@@ -201,7 +226,9 @@ def _listed(profile: ModelProfile) -> dict[str, object]:
         "profile": profile.name,
         "billions": f"{parameter_counts(profile).total / 1e9:.1f}",
         "context": profile.context,
-        "weights": "16 bit" if quantization is None else f"{quantization.bits} bit, {quantization.method}",
+        "served_with": profile.max_model_len,
+        "weights": "bfloat16" if quantization is None else method_family(quantization)[0],
+        "gib": f"{bytes_per_gpu(profile, 1) / GIB:.1f}",
         "boxes": profile.boxes.replace("_", " "),
         "hub_id": profile.hub_id,
         "architecture": profile.architecture,

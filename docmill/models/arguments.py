@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from docmill.models.gpus import Gpu
+from docmill.models.hub_quantization import method_family
 from docmill.models.memory import batch_defaults
 from docmill.models.profile import ModelProfile
 from docmill.settings import ServingSettings
@@ -67,7 +68,7 @@ def vllm_arguments(
         flags += ["--max-num-queued-reqs", str(sequences + settings.max_queued_requests)]
     if sequences:
         flags += ["--max-num-seqs", str(sequences)]
-    quantization = settings.quantization or _loaded_as(profile)
+    quantization = _quantization(profile, settings.quantization)
     if quantization:
         flags += ["--quantization", quantization]
     if profile.expert_parallel and tensor_parallel_size > 1:
@@ -81,9 +82,13 @@ def vllm_arguments(
     return (*flags, *profile.arguments, *settings.extra_arguments)
 
 
-def _loaded_as(profile: ModelProfile) -> str | None:
-    """The method where vLLM must be told; a checkpoint that says it in its config.json needs no flag."""
+def _quantization(profile: ModelProfile, wanted: str | None) -> str | None:
+    """The method where vLLM must be told: a checkpoint that says its own in config.json needs no flag.
+
+    With the flag, vLLM would take the method's plain kernels even where it has faster ones for the same checkpoint.
+    """
     own = profile.quantization
-    if own is None or profile.base is not None or profile.folder is not None:
-        return None
-    return own.method
+    if own is not None and own.online:
+        return own.method
+    same = own is not None and wanted is not None and method_family(own)[0] == wanted.lower().removesuffix("_marlin")
+    return None if same else wanted

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from docmill.failures import ConfigurationError
 from docmill.model_failures import ModelIncomplete, ModelNotFound, NotAVisionModel, UnsupportedModel
 from docmill.models.catalog_files import catalog
+from docmill.models.hub_quantization import method_family, quantization_of
 from docmill.models.profile import BoxConvention, Family, ModelProfile, Quantization
 
 ARCHITECTURES: dict[str, Family] = {
@@ -29,7 +29,6 @@ _BOXES: dict[Family, BoxConvention] = {
     Family.QWEN3_VL: "relative_1000",
     Family.MINIMAX_M3: "none",
 }
-_GROUPED = {"awq": 2.5, "gptq": 2.5, "awq_marlin": 2.5, "gptq_marlin": 2.5}
 MODEL_LEN = 32768
 """Context that an unknown model is served with, where its own is longer."""
 
@@ -39,8 +38,8 @@ def profile_of_folder(folder: Path, *, base: ModelProfile | None = None, name: s
 
     Args:
         folder: with config.json.
-        base: what the catalog says of it; its names, flags and notes stay.
-        name: where there is no base; by default the catalog's model of the same shape, else the folder's name.
+        base: what the catalog says of it; its flags and notes stay. None: the catalog's model of the same shape.
+        name: what the profile is called; by default as the base, else as the folder.
 
     Raises:
         ModelNotFound: the folder is not there.
@@ -61,9 +60,10 @@ def profile_of_folder(folder: Path, *, base: ModelProfile | None = None, name: s
         )
     try:
         shape = _shape(config, family, _pixels(folder))
-        if base is None:
-            base = _same_shape(architecture, shape)
-        return _combined(folder, config, architecture, family, shape, base, name)
+        stored = quantization_of(config)
+        if base is None or method_family(base.quantization) != method_family(stored):
+            base = _same_model(architecture, shape, stored)
+        return _combined(folder, architecture, family, shape, stored, base, name)
     except KeyError as error:
         raise ModelIncomplete(
             f"{folder / 'config.json'} lacks {error.args[0]}", remedy="download config.json again"
@@ -84,50 +84,45 @@ def _told(error: Exception) -> str:
 
 def _combined(
     folder: Path,
-    config: dict[str, Any],
     architecture: str,
     family: Family,
     shape: dict[str, Any],
+    stored: Quantization | None,
     base: ModelProfile | None,
     name: str | None,
 ) -> ModelProfile:
-    quantization = _quantization(config)
+    own = shape | {
+        "architecture": architecture,
+        "family": family,
+        "quantization": stored,
+        "folder": str(folder),
+        "parameters": None,
+    }
     if base is not None:
-        held = base.model_dump() | shape | {"folder": str(folder), "architecture": architecture, "family": family}
-        held["quantization"] = quantization
-        held["context"] = max(base.context, shape["context"])
-        held["max_model_len"] = min(base.max_model_len, held["context"])
-        held["parameters"] = None
-        return ModelProfile.model_validate(held)
-    m3 = family is Family.MINIMAX_M3
-    like = catalog()["minimax-m3"] if m3 else None
+        longest = min(base.max_model_len, shape["context"])
+        return ModelProfile.model_validate(
+            base.model_dump() | own | {"name": name or base.name, "max_model_len": longest}
+        )
+    like = catalog()["minimax-m3"] if family is Family.MINIMAX_M3 else None
+    taken = ("arguments", "request_extra", "expert_parallel", "encoder_data_parallel")
     return ModelProfile.model_validate(
-        shape
-        | {
-            "name": name or folder.resolve().name,
-            "family": family,
-            "architecture": architecture,
-            "boxes": _BOXES[family],
-            "max_model_len": min(shape["context"], MODEL_LEN),
-            "quantization": quantization,
-            "folder": str(folder),
-            "arguments": like.arguments if like else (),
-            "request_extra": like.request_extra if like else {},
-            "expert_parallel": m3,
-            "encoder_data_parallel": m3,
-        }
+        own
+        | {"name": name or folder.resolve().name, "boxes": _BOXES[family]}
+        | {"max_model_len": min(shape["context"], MODEL_LEN)}
+        | ({each: getattr(like, each) for each in taken} if like is not None else {})
     )
 
 
-def _same_shape(architecture: str, shape: dict[str, Any]) -> ModelProfile | None:
-    for profile in catalog().values():
-        text = profile.text
-        same = profile.architecture == architecture and profile.base is None and (
-            text.layers, text.hidden, text.heads, text.kv_heads, text.experts,
-        ) == tuple(shape["text"][key] for key in ("layers", "hidden", "heads", "kv_heads", "experts"))  # fmt: skip
-        if same:
-            return profile
-    return None
+def _same_model(architecture: str, shape: dict[str, Any], stored: Quantization | None) -> ModelProfile | None:
+    """The catalog's model of that shape, if possible the variant that is stored in the same way."""
+    keys = ("layers", "hidden", "heads", "kv_heads", "experts")
+    alike = [
+        profile
+        for profile in catalog().values()
+        if profile.architecture == architecture and all(getattr(profile.text, k) == shape["text"][k] for k in keys)
+    ]
+    same = [each for each in alike if method_family(each.quantization) == method_family(stored)]
+    return next(iter(same or alike), None)
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
@@ -148,11 +143,13 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _pixels(folder: Path) -> dict[str, int]:
-    """Pixel limits of the folder's own image processor."""
-    path = folder / "preprocessor_config.json"
-    if not path.is_file():
-        return {}
-    held = _read(folder, path.name)
+    """Pixel limits of the folder's own image processor: in a file of its own, or within the processor's (newer)."""
+    held: dict[str, Any] = {}
+    for name in ("processor_config.json", "preprocessor_config.json"):
+        if (folder / name).is_file():
+            whole = _read(folder, name)
+            inner = whole.get("image_processor", {} if name == "processor_config.json" else whole)
+            held |= inner if isinstance(inner, dict) else {}
     given = held.get("size")
     size: dict[str, Any] = given if isinstance(given, dict) else {}
     limits = {
@@ -162,13 +159,22 @@ def _pixels(folder: Path) -> dict[str, int]:
     return {key: int(value) for key, value in limits.items() if value}
 
 
+def _context(text: dict[str, Any]) -> int:
+    """The longest context: what it was trained for, times what YaRN stretches it by."""
+    longest = int(text["max_position_embeddings"])
+    scaling = text.get("rope_parameters") or text.get("rope_scaling") or {}
+    if str(scaling.get("rope_type") or scaling.get("type")) == "yarn":
+        return int(scaling.get("original_max_position_embeddings", longest) * float(scaling.get("factor", 1)))
+    return longest
+
+
 def _shape(config: dict[str, Any], family: Family, pixels: dict[str, int]) -> dict[str, Any]:
     text = config.get("text_config") or config
     vision = config["vision_config"]
     heads = text["num_attention_heads"]
     qwen3, m3 = family is Family.QWEN3_VL, family is Family.MINIMAX_M3
     experts = text.get("num_local_experts") or text.get("num_experts") or 0
-    kinds = text.get("moe_layer_freq")
+    kinds = text.get("moe_layer_freq") or [int(kind == "sparse") for kind in text.get("mlp_layer_types") or []]
     sparse = text.get("sparse_attention_config") or {}
     shared = config.get("tie_word_embeddings", False)
     decoder = {
@@ -186,17 +192,18 @@ def _shape(config: dict[str, Any], family: Family, pixels: dict[str, int]) -> di
         "experts": experts,
         "experts_per_token": text.get("num_experts_per_tok", 0) if experts else 0,
         "router_bias": m3,
-        "dense_layers": kinds.count(0) if isinstance(kinds, list) else len(text.get("mlp_only_layers") or []),
+        "dense_layers": kinds.count(0) if isinstance(kinds, list) and kinds else len(text.get("mlp_only_layers") or []),
         "dense_intermediate": text.get("dense_intermediate_size", text["intermediate_size"]) if experts else 0,
         "shared_intermediate": text.get("shared_intermediate_size", 0) if m3 else 0,
-        "index_heads": sparse.get("sparse_num_index_heads", 0),
-        "index_dim": sparse.get("sparse_index_dim", 0),
+        "index_heads": sparse.get("sparse_num_index_heads", text.get("index_n_heads", 0)) if m3 else 0,
+        "index_dim": sparse.get("sparse_index_dim", text.get("index_head_dim", 0)) if m3 else 0,
     }  # fmt: skip
     # Qwen2-VL calls the vision part's width embed_dim, and the decoder's hidden_size
     width = vision.get("embed_dim") or vision["hidden_size"]
     limits = {"min_pixels": 65536, "max_pixels": 16777216} if qwen3 else {"min_pixels": 3136, "max_pixels": 12845056}
     if m3:
-        limits["max_pixels"] = 451584
+        seen = catalog()["minimax-m3"].vision
+        limits |= {"max_pixels": seen.max_pixels, "long_side": seen.long_side, "short_side": seen.short_side}
     merging = vision.get("img_token_compression_config") or {}
     seeing = {
         "depth": vision.get("depth") or vision["num_hidden_layers"],
@@ -211,18 +218,4 @@ def _shape(config: dict[str, Any], family: Family, pixels: dict[str, int]) -> di
         **limits,
         **pixels,
     }
-    return {"text": decoder, "vision": seeing, "context": text["max_position_embeddings"]}
-
-
-def _quantization(config: dict[str, Any]) -> Quantization | None:
-    held = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config")
-    if not held:
-        return None
-    method = str(held.get("quant_method", "")).lower()
-    bits = held.get("bits") or held.get("w_bit") or (4 if "fp4" in method or "nvfp4" in str(held).lower() else 8)
-    group = held.get("group_size") or held.get("q_group_size") or 0
-    if not method:
-        raise ConfigurationError("quantization_config names no quant_method", remedy="download config.json again")
-    if method in _GROUPED and group > 0:
-        return Quantization(method=method, bits=bits, group=group, group_bytes=_GROUPED[method] + (bits - 4) / 8)
-    return Quantization(method=method, bits=bits, group=max(0, group), group_bytes=1.0 if group > 0 else 0.0)
+    return {"text": decoder, "vision": seeing, "context": _context(text)}

@@ -56,8 +56,14 @@ class MemoryPlan:
 
 
 def batch_defaults(gpu: Gpu) -> tuple[int, int]:
-    """VLLM's max_num_batched_tokens and max_num_seqs where they are not given (``get_batch_defaults``, 0.24)."""
-    return (8192, 1024) if gpu.memory_gib >= 70 and not gpu.name.upper().startswith("A100") else (2048, 256)
+    """What vLLM takes for max_num_batched_tokens and max_num_seqs where they are not given.
+
+    ``EngineArgs.get_batch_defaults`` in vllm/engine/arg_utils.py, for its server. The batch of 16,384 for GPUs of
+    160 GiB and more came between 0.24 and 0.32; with the older one there is a little more room than planned.
+    """
+    if gpu.memory_gib >= 160:
+        return 16384, 1024
+    return (8192, 1024) if gpu.memory_gib >= 70 and "A100" not in gpu.name.upper() else (2048, 256)
 
 
 def kv_bytes_per_token(profile: ModelProfile, tensor_parallel_size: int) -> int:

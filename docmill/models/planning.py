@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from docmill.model_failures import NotEnoughGpuMemory
-from docmill.models.catalog_files import catalog
 from docmill.models.gpus import GIB, Gpu
 from docmill.models.memory import UTILIZATION, MemoryPlan, batch_defaults, memory_plan
-from docmill.models.profile import ModelProfile, Quantization
+from docmill.models.profile import ModelProfile
+from docmill.models.remedies import Needs, computes, remedies
 from docmill.models.splitting import possible_sizes, require_size
+from docmill.models.variants import quantized
 from docmill.models.visual_tokens import ResizedPage, resized_page
 
 PROMPT_TOKENS = 700
@@ -91,7 +91,7 @@ def plan(
         gpu: the kind of GPU.
         gpu_count: how many there are, at least 1.
         max_model_len: context of one request in tokens; the profile's by default.
-        concurrency: pages to be read at once by each server.
+        concurrency: pages that each server is to read at once; more GPUs are given to one where that takes them.
         quantization: a method (awq, gptq-int4, fp8…), or None for the profile's own.
         tensor_parallel_size: None: the best.
         utilization: share of each GPU's memory that vLLM takes.
@@ -100,7 +100,8 @@ def plan(
 
     Raises:
         ParallelSizeImpossible: the size that is asked for does not divide the model.
-        PageTooLarge: the page is too slim for the model.
+        PageTooLarge: the model refuses a page of that shape.
+        ConfigurationError: the model is not to be had with that quantisation.
     """
     profile = quantized(profile, quantization)
     length = max_model_len or profile.max_model_len
@@ -117,12 +118,12 @@ def plan(
     if tensor_parallel_size is not None:
         require_size(profile, tensor_parallel_size)
     sizes = [tensor_parallel_size] if tensor_parallel_size else possible_sizes(profile, gpu_count)
-    sizes = [size for size in sizes if size <= gpu_count] or [min(possible_sizes(profile))]
     enough = [size for size in sizes if memory_of(size).kv_tokens >= length]
     roomy = [size for size in enough if pages_of(size) >= wanted]
     size = (roomy or enough[-1:] or sizes[-1:])[0]
     fits = bool(enough) and size <= gpu_count
     replicas = max(1, gpu_count // size)
+    needs = Needs(gpu, gpu_count, length, utilization, max_num_seqs)
     return Plan(
         profile=profile,
         gpu=gpu,
@@ -136,7 +137,7 @@ def plan(
         pages_at_once=pages_of(size) if fits else 0,
         fits=fits,
         reasons=tuple(_reasons(profile, gpu, size, replicas, gpu_count, memory_of, length, fits)),
-        advice=tuple(_advice(profile, gpu, gpu_count, length, utilization)) if not fits else (),
+        advice=() if fits else tuple(_advice(profile, needs, tensor_parallel_size)),
         warnings=tuple(_warnings(profile, gpu, estimate, length, wanted, pages_of(size), size, replicas, gpu_count)),
     )
 
@@ -162,26 +163,10 @@ def page_estimate(
     answer_tokens: int = ANSWER_TOKENS,
 ) -> PageEstimate:
     """A page's tokens; width and height in pixels."""
-    resized = resized_page(*page, profile.vision)
+    resized = resized_page(*page, profile.vision, profile.family)
     visual = resized.tokens + 2
     total = visual + prompt_tokens + answer_tokens
     return PageEstimate(*page, resized, visual, prompt_tokens, answer_tokens, total, total <= max_model_len)
-
-
-def quantized(profile: ModelProfile, method: str | None) -> ModelProfile:
-    """The catalog's variant with that method, or the model with its weights made smaller as it is loaded (fp8)."""
-    if method is None:
-        return profile
-    wanted = method.lower().replace("_", "-")
-    for each in catalog().values():
-        if each.base == (profile.base or profile.name) and each.name.endswith(f"-{wanted}"):
-            return each if profile.folder is None else each.model_copy(update={"folder": profile.folder})
-    own = profile.quantization
-    if own is not None and own.method.lower() in (method.lower(), f"{method.lower()}_marlin"):
-        return profile
-    bits = 4 if any(part in wanted for part in ("4", "awq")) else 8
-    packed = Quantization(method=method, bits=bits, group=128 if bits == 4 else 0, group_bytes=2.5 if bits == 4 else 0)
-    return profile.model_copy(update={"quantization": packed})
 
 
 def _reasons(
@@ -196,11 +181,15 @@ def _reasons(
 ) -> list[str]:
     memory = memory_of(size)
     if not fits:
-        weights = f"{memory.weights / GIB:.1f} GiB of weights on each of {size} x {gpu.name}"
+        weights = f"{memory.weights / GIB:.1f} GiB of weights on each {gpu.name}"
         if size > count:
-            return [f"{weights}, but there {'is' if count == 1 else 'are'} only {count}"]
+            return [f"a server over {size} GPUs is asked for, but there {'is' if count == 1 else 'are'} only {count}"]
         if memory.kv_cache <= 0:
-            return [f"{weights} and what vLLM needs beside them exceed {memory.usable / GIB:.1f} GiB"]
+            work = (memory.activations + memory.other) / GIB
+            return [
+                f"{weights} and {work:.1f} GiB that vLLM works with are more than the {memory.usable / GIB:.1f} GiB "
+                "that it may use"
+            ]
         return [
             f"{weights} leave room for {memory.kv_tokens:,} tokens of KV cache, fewer than one request of {length:,}"
         ]
@@ -215,26 +204,15 @@ def _reasons(
     return told
 
 
-def _advice(profile: ModelProfile, gpu: Gpu, count: int, length: int, utilization: float) -> list[str]:
-    told = []
-    for each in catalog().values():
-        if each.base == (profile.base or profile.name) and each.name != profile.name:
-            sizes = possible_sizes(each, count)
-            if any(memory_plan(each, gpu, s, utilization=utilization).kv_tokens >= length for s in sizes):
-                told.append(f"the quantised {each.name}")
-    sizes = possible_sizes(profile, count)
-    tokens = max((memory_plan(profile, gpu, s, utilization=utilization).kv_tokens for s in sizes), default=0)
-    if 1024 <= tokens < length:
-        told.append(f"a context of at most {tokens // 1024 * 1024:,} tokens (--max-model-len)")
-    more = next(
-        (s for s in possible_sizes(profile) if s > count
-         and memory_plan(profile, gpu, s, utilization=utilization).kv_tokens >= length), None,
-    )  # fmt: skip
-    if more is not None:
-        told.append(f"{more} x {gpu.name}")
-    if not told:
-        told.append("GPUs with more memory")
-    return told
+def _advice(profile: ModelProfile, needs: Needs, asked: int | None) -> list[str]:
+    """What would make it fit; where a size was asked for, first of all another one."""
+    if asked is not None:
+        found = needs.best(profile)
+        if found is not None and found[1].kv_tokens >= needs.length:
+            return [f"tensor parallel {found[0]} on these GPUs"]
+        if asked > needs.count and needs.memory(profile, asked).kv_tokens >= needs.length:
+            return [f"more GPUs: {asked} x {needs.gpu.name}"]
+    return remedies(profile, needs)
 
 
 def _warnings(
@@ -252,24 +230,16 @@ def _warnings(
     if not page.fits:
         told.append(
             f"a page of {page.width} x {page.height} takes {page.total:,} tokens and does not fit the context of "
-            f"{length:,}: it will be made smaller"
+            f"{length:,}: raise --max-model-len to {-(-page.total // 1024) * 1024:,}, or draw pages smaller"
         )
     if length > profile.context:
         told.append(f"a context of {length:,} is longer than the {profile.context:,} that the model was made for")
     if 0 < pages < wanted:
         told.append(f"the KV cache holds {pages} pages at once, fewer than the {wanted} wanted: the others wait")
-    method = profile.quantization.method if profile.quantization is not None else ""
-    if ("fp4" in method and not gpu.fp4) or ("fp8" in method and not gpu.fp8):
+    if not computes(gpu, profile):
+        method = profile.quantization.method if profile.quantization is not None else "bfloat16"
         told.append(f"{gpu.name} does not compute with {method}: slower, or refused by vLLM")
     idle = count - size * replicas
     if 0 < idle < count:
         told.append(f"{idle} of {count} GPUs stay idle: no size that the model allows uses them all")
     return told
-
-
-def gpus_needed(profile: ModelProfile, gpu: Gpu, *, max_model_len: int | None = None) -> int | None:
-    """The fewest GPUs of that kind that serve the model; None where even 64 do not."""
-    length = max_model_len or profile.max_model_len
-    fitting = (size for size in possible_sizes(profile) if memory_plan(profile, gpu, size).kv_tokens >= length)
-    found = next(fitting, None)
-    return None if found is None else math.ceil(found)

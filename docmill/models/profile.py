@@ -71,6 +71,8 @@ class VisionModel(_Part):
         deepstack: how many of its layers feed the decoder besides the last (Qwen3-VL).
         positions: learned positions (Qwen3-VL).
         min_pixels, max_pixels: between which a picture's area is brought.
+        long_side: where it is not 0, pictures are resized by their sides instead (MiniMax M3, when asked to): the
+            longer one to at most so many pixels, the shorter one to at least ``short_side``.
     """
 
     depth: int = Setting(ge=1)
@@ -84,6 +86,8 @@ class VisionModel(_Part):
     positions: int = Setting(0, ge=0)
     min_pixels: int = Setting(ge=1)
     max_pixels: int = Setting(ge=1)
+    long_side: int = Setting(0, ge=0)
+    short_side: int = Setting(0, ge=0)
 
     @property
     def factor(self) -> int:
@@ -93,6 +97,8 @@ class VisionModel(_Part):
     @property
     def max_tokens(self) -> int:
         """Visual tokens of the largest picture."""
+        if self.long_side:
+            return (self.long_side // self.factor) ** 2
         return self.max_pixels // self.factor**2
 
 
@@ -104,8 +110,10 @@ class Quantization(_Part):
         bits: of one weight.
         group: weights that share a scale; 0: a scale for each row, which is too little to count.
         group_bytes: scale and zero point of one group.
+        block: what both sides of each GPU's part of a matrix must divide by; 0: nothing.
         output: whether the output matrix is quantised too.
         experts_only: everything but the experts' matrices stays in 16 bits.
+        online: the checkpoint has 16 bits and vLLM makes it smaller as it loads: it must be told.
     """
 
     method: str = Setting(min_length=1)
@@ -114,6 +122,8 @@ class Quantization(_Part):
     group_bytes: float = Setting(0.0, ge=0)
     output: bool = False
     experts_only: bool = False
+    block: int = Setting(0, ge=0)
+    online: bool = False
 
     @property
     def bytes_per_weight(self) -> float:

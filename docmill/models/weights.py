@@ -12,6 +12,8 @@ from docmill.models.profile import Family, ModelProfile, TextModel, VisionModel
 
 BYTES = 2
 """Of a 16-bit weight."""
+VOCABULARY_MULTIPLE = 64
+"""To which vLLM pads the vocabulary (``DEFAULT_VOCAB_PADDING_SIZE`` in its vocab_parallel_embedding.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,24 +22,29 @@ class ParameterCounts:
 
     Attributes:
         attention, dense, experts: the decoder's matrices, which quantisation makes smaller.
+        keys: those of ``attention`` that make keys and values, which are cut along the key-value heads.
         output: the output matrix; 0 where it is the embedding.
         embedding: the input matrix.
-        small: norms, biases, routers.
+        small: norms and biases.
+        routers: what chooses the experts.
         vision: the vision part with its projector.
     """
 
     attention: int
+    keys: int
     dense: int
     experts: int
     output: int
     embedding: int
     small: int
+    routers: int
     vision: int
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.attention + self.dense + self.experts + self.output + self.embedding + self.small + self.vision
+        decoder = self.attention + self.dense + self.experts + self.output + self.embedding
+        return decoder + self.small + self.routers + self.vision
 
 
 def parameter_counts(profile: ModelProfile) -> ParameterCounts:
@@ -56,11 +63,13 @@ def parameter_counts(profile: ModelProfile) -> ParameterCounts:
     table = text.vocabulary * text.hidden
     return ParameterCounts(
         attention=attention,
+        keys=text.layers * text.hidden * 2 * kv,
         dense=dense,
         experts=experts,
         output=0 if text.tied else table,
         embedding=table,
-        small=small_total + routers,
+        small=small_total,
+        routers=routers,
         vision=_vision(profile.family, profile.vision, text.hidden),
     )
 
@@ -101,19 +110,31 @@ def _vision(family: Family, vision: VisionModel, out: int) -> int:
 def bytes_per_gpu(profile: ModelProfile, tensor_parallel_size: int) -> int:
     """Bytes of weights that each of the GPUs holds.
 
-    Matrices are cut; norms and biases are on every GPU, and so is the vision part with ``encoder_data_parallel``. The
-    embeddings are cut along the vocabulary, which vLLM pads to a multiple of 64.
+    Matrices are cut; norms, biases and routers are on every GPU, and so is the vision part with
+    ``encoder_data_parallel``. Where there are more GPUs than key-value heads, each holds one head's keys and values.
+    The embeddings are cut along the vocabulary, which vLLM pads.
     """
-    counts, quantization = parameter_counts(profile), profile.quantization
+    counts, quantization, text = parameter_counts(profile), profile.quantization, profile.text
     packed = quantization.bytes_per_weight if quantization is not None else float(BYTES)
     others = float(BYTES) if quantization is not None and quantization.experts_only else packed
     output = packed if quantization is not None and quantization.output else float(BYTES)
-    padded = -(-profile.text.vocabulary // 64) * 64 / profile.text.vocabulary
-    cut = (counts.attention + counts.dense) * others + counts.experts * packed
+    padded = padded_vocabulary(text.vocabulary) / text.vocabulary
+    cut = (counts.attention - counts.keys + counts.dense) * others + counts.experts * packed
     cut += (counts.output * output + counts.embedding * BYTES) * padded
-    whole = float(counts.small * BYTES)
+    keys = counts.keys * others / min(tensor_parallel_size, text.kv_heads)
+    whole = float(counts.small * BYTES + counts.routers * _router_bytes(profile.family))
     if profile.encoder_data_parallel:
         whole += counts.vision * BYTES
     else:
         cut += counts.vision * BYTES
-    return round(cut / tensor_parallel_size + whole)
+    return round(cut / tensor_parallel_size + keys + whole)
+
+
+def padded_vocabulary(vocabulary: int) -> int:
+    """As many rows as vLLM gives the embedding."""
+    return -(-vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
+
+
+def _router_bytes(family: Family) -> int:
+    """Of one number: MiniMax M3 keeps its routers in 32 bits."""
+    return 4 if family is Family.MINIMAX_M3 else BYTES
