@@ -174,6 +174,7 @@ async def main() -> None:
     parser.add_argument("--serve", default="", help="further arguments of docmill serve")
     parser.add_argument("--crash", action="store_true")
     parser.add_argument("--hang", action="store_true")
+    parser.add_argument("--sleep", action="store_true", help="wait until it sleeps, then wake it by asking")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     found: dict[str, Any] = {"profile": given.profile, "pages": given.pages}
@@ -200,6 +201,8 @@ async def main() -> None:
         pages = list(drawing.map(picture, range(given.pages), chunksize=8))
     try:
         await measure(given, plan, pages, tell)
+        if given.sleep:
+            tell("sleep", await slept(given.profile, pages[0]))
     finally:
         began = time.monotonic()
         stopped = docmill("stop", given.profile, "--force")
@@ -237,6 +240,24 @@ async def measure(
             tell("crash", await disturbed(registry, server, pages[:96], number, signal.SIGKILL))
         if given.hang:
             tell("hang", await disturbed(registry, server, pages[:96], number + 96, signal.SIGSTOP))
+
+
+async def slept(profile: str, page: bytes) -> dict[str, Any]:
+    """Nobody holds the server: it goes to sleep (serving.idle_sleep_seconds) and wakes for the next one who asks."""
+    began, awake = time.monotonic(), on_gpu()
+    async with PostgresServerRegistry.connect(database_url(load_settings())) as registry:
+        while (await registry.servers())[0].state != "sleeping":  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+        after, asleep = time.monotonic() - began, on_gpu()
+    began = time.monotonic()
+    async with model_server(profile) as server:
+        woken = time.monotonic() - began
+        await server.chat.ask(request(10**6, page))
+    answered = time.monotonic() - began
+    return {
+        "asleep_after_seconds": round(after, 1), "gpu_awake": awake, "gpu_asleep": asleep,
+        "woken_seconds": round(woken, 1), "answered_seconds": round(answered, 1),
+    }  # fmt: skip
 
 
 def on_gpu() -> list[str]:
