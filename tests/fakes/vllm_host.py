@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,17 @@ class VllmHost:
     def supervisor_of(self, server_id: UUID) -> RecordedProcess | None:
         """The detached supervisor of one server."""
         return next((each for each in self.supervisors() if str(server_id) in command_line(each.pid)), None)
+
+    @asynccontextmanager
+    async def frozen(self, server_id: UUID) -> AsyncIterator[None]:
+        """The engine does nothing, so that whatever is asked stays unanswered."""
+        engine = self.part(server_id, "EngineCore")
+        engine.suspend()
+        try:
+            yield
+        finally:
+            if engine.is_running():
+                engine.resume()
 
     async def nothing_left(self, server_id: UUID) -> None:
         """Return once no process of the server runs."""

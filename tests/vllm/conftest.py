@@ -6,11 +6,14 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from vllm_host import PROJECT, VllmHost
 
+from docmill.model_servers import ServerRecord
 from docmill.settings import load_settings
+from flows.model_servers import ModelServer, model_server
 from flows.server_ends import end_model_servers
 from storage.embedded.postgres import EmbeddedPostgres
 from storage.ledger.model_servers import PostgresServerRegistry
@@ -23,7 +26,7 @@ NAMES = ("tiny", "resting", "divided", "refused")
 """One server each; all of them serve the same checkpoint."""
 
 # The model that really reads lies beside the project on the founders' machines alone.
-collect_ignore = [] if READING_MODEL.is_dir() else ["test_reading.py"]
+collect_ignore = [] if READING_MODEL.is_dir() else ["test_a_model_that_reads.py"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -75,7 +78,7 @@ def host(embedded_postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathF
         assert not here.supervisors()
 
 
-async def _rows(host: VllmHost) -> list:
+async def _rows(host: VllmHost) -> list[UUID]:
     async with PostgresServerRegistry.connect(host.database) as registry:
         return [each.id for each in await registry.servers(live=False)]
 
@@ -89,3 +92,16 @@ def quoted(value: object) -> str:
 async def registry(host: VllmHost) -> AsyncIterator[PostgresServerRegistry]:
     async with PostgresServerRegistry.connect(host.database) as connected:
         yield connected
+
+
+@pytest.fixture
+async def server(host: VllmHost) -> AsyncIterator[ModelServer]:
+    """The server that most tests share, held as a flow holds it; whichever test is first starts it."""
+    async with model_server("tiny", settings=host.settings, holder="test") as held:
+        yield held
+
+
+@pytest.fixture
+async def row(registry: PostgresServerRegistry, server: ModelServer) -> ServerRecord:
+    (live,) = await registry.servers(profile="tiny")
+    return live

