@@ -203,7 +203,7 @@ def test_keep_warm_holds_a_server_until_it_is_cancelled(servers):
 
 
 def test_a_flow_elsewhere_gets_its_server_by_keep_warm(servers):
-    child = servers.holds("far away", DOCMILL_SERVING_START="keep-warm", PREFECT_API_URL=servers.api)
+    child = servers.holds("far away", DOCMILL_SERVING_START="keep-warm")
     try:
         assert servers.rows()[0]["state"] == "ready"
         runs = httpx.post(
