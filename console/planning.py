@@ -12,7 +12,7 @@ from rich.table import Table
 
 from console.options import Json
 from console.output import console, print_json, print_rows
-from docmill.failures import ConfigurationError
+from docmill.failures import ConfigurationError, PageTooLarge
 from docmill.models.arguments import vllm_arguments
 from docmill.models.gpus import GIB, Gpu, parse_gpus
 from docmill.models.hub_quantization import method_family
@@ -59,18 +59,21 @@ def plan_model(
         return
     model = load_profile(profile or settings.serving.profile, settings.serving.models)
     count, gpu = parse_gpus(gpus) if gpus is not None else _own_gpus()
-    found = plan(
-        model,
-        gpu,
-        count,
-        max_model_len=max_model_len or settings.serving.max_model_len,
-        concurrency=concurrency,
-        quantization=quantization or settings.serving.quantization,
-        tensor_parallel_size=tensor_parallel_size or settings.serving.tensor_parallel_size or None,
-        utilization=settings.serving.gpu_memory_utilization,
-        max_num_seqs=settings.serving.max_num_seqs,
-        page=_page(page),
-    )
+    try:
+        found = plan(
+            model,
+            gpu,
+            count,
+            max_model_len=max_model_len or settings.serving.max_model_len,
+            concurrency=concurrency,
+            quantization=quantization or settings.serving.quantization,
+            tensor_parallel_size=tensor_parallel_size or settings.serving.tensor_parallel_size or None,
+            utilization=settings.serving.gpu_memory_utilization,
+            max_num_seqs=settings.serving.max_num_seqs,
+            page=_page(page),
+        )
+    except PageTooLarge as error:
+        raise ConfigurationError(error.message, remedy="plan for another --page") from error
     command = _command(found, settings) if found.fits else None
     if as_json:
         print_json(_facts(found, command))
@@ -95,7 +98,8 @@ def _own_gpus() -> tuple[int, Gpu]:
         raise ConfigurationError(
             f"this machine shows no GPU ({inventory.reason})", remedy="say which GPUs to plan for: --gpus 2xH200"
         )
-    return len(inventory.devices), gpu_kind(inventory.devices[0])
+    # a plan is for GPUs of one kind: the smallest stands for all of them
+    return len(inventory.devices), gpu_kind(min(inventory.devices, key=lambda each: each.total_bytes))
 
 
 def _command(found: Plan, settings: Settings) -> str:
