@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from platformdirs import user_config_path, user_data_path
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator, model_validator
 from pydantic import Field as Setting
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
@@ -211,6 +211,12 @@ class Settings(BaseSettings):
     pipeline: PipelineSettings = Setting(default_factory=PipelineSettings)
     ocr: OcrSettings = OcrSettings()
     serving: ServingSettings = ServingSettings()
+
+    @field_validator("data_dir")
+    @classmethod
+    def _whole_path(cls, path: Path) -> Path:
+        """The same folder for every process, wherever it runs."""
+        return path.expanduser().absolute()
 
     @classmethod
     def settings_customise_sources(

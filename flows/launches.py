@@ -97,8 +97,10 @@ class Preparation:
         gpus: tuple[int, ...] = (),
         tell: Callable[[str], Awaitable[None]],
     ) -> None:
-        self._settings = settings
-        self._serving = settings.serving
+        # a relative path would look like a name on the hub to vLLM, and mean nothing in the row
+        models = {name: folder.expanduser().absolute() for name, folder in settings.serving.models.items()}
+        self._serving = settings.serving.model_copy(update={"models": models})
+        self._settings = settings.model_copy(update={"serving": self._serving})
         self._profile = profile
         self._ids = tuple(server_ids)
         self._registry = registry

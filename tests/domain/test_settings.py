@@ -1,5 +1,7 @@
 """Settings: the file, the environment, secrets in files, and messages that name place and remedy."""
 
+from pathlib import Path
+
 import pytest
 
 from docmill.failures import ConfigurationError
@@ -40,6 +42,14 @@ def test_file_is_found_from_a_folder_below(tmp_path, monkeypatch):
     (tmp_path / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a" / "b")
     assert load_settings().pipeline.workers == 7
+
+
+def test_the_data_folder_is_the_same_from_everywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for given, meant in {"data": tmp_path / "data", "~/data": tmp_path / "home" / "data", "/d": Path("/d")}.items():
+        monkeypatch.setenv("DOCMILL_DATA_DIR", given)
+        assert load_settings().data_dir == meant
 
 
 def test_environment_wins_over_the_file(tmp_path, monkeypatch):

@@ -139,6 +139,14 @@ async def test_what_does_not_work_is_named_with_its_remedy(tmp_path, monkeypatch
     assert told in str(raised.value) and raised.value.remedy
 
 
+async def test_a_row_names_the_model_by_its_whole_path(tmp_path, monkeypatch):
+    host = Host(tmp_path, MemoryRegistry(), [], monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    [(server_id, launch)] = (await host.launches(models={"tiny": Path("tiny")})).items()
+    assert value_of(launch.command, "--model") == str(tmp_path / "tiny"), "else vLLM takes it for a name on the hub"
+    assert (await host.registry.server(server_id)).model == str(tmp_path / "tiny")
+
+
 async def test_a_cpu_server_gets_its_cache_and_no_gpu(tmp_path, monkeypatch):
     host = Host(tmp_path, MemoryRegistry(), [], monkeypatch)
     [launch] = (await host.launches()).values()
