@@ -172,6 +172,11 @@ _RULES = (
     ),
 )  # fmt: skip
 
+CODES = frozenset(code for _, code, _, _, _ in _RULES) | {
+    "crash", "hang", "killed", "start_timeout", "stuck_process", "wake_failed",
+}  # fmt: skip
+"""Every code that a restart or a failed row may have, besides those of the errors of a start."""
+
 
 def _manner(exit_code: int | None) -> str:
     if exit_code is None:

@@ -208,7 +208,9 @@ class Guard:
                 self.signal(signal.SIGKILL, self.members())  # and again until nothing is left: one may just fork
             pause = None if LINUX and not self.ending else 0.5
             if self.deadline is not None:
-                pause = 0.02 if now >= self.deadline else min(0.5, self.deadline - now)
+                pause = min(0.5, self.deadline - now) if now < self.deadline else 0.02
+                if now > self.deadline + 5:  # something is stuck in a driver: no hurry any more
+                    pause = 1.0
             ready, _, _ = select.select([*orders, wakeup], [], [], pause)
             if wakeup in ready and signal.SIGTERM in os.read(wakeup, 4096):
                 self.end(self.grace_seconds, whole_tree=True)

@@ -134,7 +134,9 @@ class Supervisor:
             except ServerDied as death:
                 diagnosis, end = None, death.end
             except Trouble as trouble:
-                diagnosis, end = trouble.diagnosis, await self._end_process(dump=trouble.hung)
+                diagnosis = trouble.diagnosis
+                # its exit status would only say how it was ended
+                end = replace(await self._end_process(dump=trouble.hung), exit_code=None)
             diagnosis = self._explain(diagnosis, end)
             _log.warning("model server %s: %s", self.server_id, diagnosis.message)
             verdict = self._verdict(diagnosis, end)

@@ -1,7 +1,10 @@
+import re
+from pathlib import Path
+
 import pytest
 from scripted_words import START_FAILURES
 
-from serving.supervision.diagnosis import Cure, diagnose
+from serving.supervision.diagnosis import CODES, Cure, diagnose
 
 LINES = [
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "server_out_of_memory", Cure.ONCE),
@@ -76,3 +79,8 @@ def test_plain_ends():
     assert diagnose(-64, [], ready=True).code == "crash"
     assert diagnose(None, [], ready=True).code == "crash"
     assert diagnose(-9, [], ready=True).code == "killed"
+
+
+def test_every_code_is_in_the_reference():
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(\w+)`", text)) >= CODES
