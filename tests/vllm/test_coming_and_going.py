@@ -11,10 +11,8 @@ import pytest
 from vllm_host import kill, row_in, title, until
 
 from docmill.chat import ChatRequest
-from docmill.launching import Endpoint
 from docmill.model_servers import ServerState
 from flows.model_servers import model_server
-from serving.supervision.metrics import scrape
 
 pytestmark = pytest.mark.vllm
 
@@ -65,26 +63,38 @@ async def test_a_divided_model_answers_and_its_drain_leaves_no_worker(host, regi
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
 
-    async def begun() -> UUID | None:
+    async def made() -> UUID | None:
         return next((each.id for each in await registry.servers(profile="divided")), None)
 
-    server_id = await until(begun)
+    server_id = await until(made)
     row = await row_in(registry, server_id, ServerState.READY)
     assert row.tensor_parallel_size == 2
     processes = host.processes(server_id)
     assert {"VLLM::EngineCore", "VLLM::Worker_TP0", "VLLM::Worker_TP1"} <= {title(each) for each in processes}
     async with model_server("divided", settings=host.settings) as server:
-        asked = [asyncio.create_task(server.chat.ask(LONG_QUESTION)) for _ in range(5)]
+        engine = host.part(server_id, "EngineCore")
+        pieces: list[str] = []
 
-        async def run() -> bool:
-            return (await scrape(Endpoint(row.base_url))).requests_running > 0
+        def freeze(piece: str) -> bool:
+            if not pieces:
+                engine.suspend()
+            pieces.append(piece)
+            return False
 
-        await until(run)
-        async with host.frozen(server_id):
+        async def answers() -> bool:
+            assert not asked.done(), asked
+            return bool(pieces)
+
+        # frozen in the middle of its answer, so that it is not done before the drain has begun
+        asked = asyncio.create_task(server.chat.ask(LONG_QUESTION, watch=lambda: freeze))
+        try:
+            await until(answers)
             serve.send_signal(signal.SIGTERM)
             await row_in(registry, server_id, ServerState.DRAINING)
-        answers = await asyncio.gather(*asked)
-        assert {(each.completion_tokens, each.sends) for each in answers} == {(1900, 1)}, "what ran was finished first"
+        finally:
+            engine.resume()
+        answer = await asked
+        assert (answer.completion_tokens, answer.sends) == (1900, 1), "what ran was finished first"
         said, _ = await serve.communicate()
     assert serve.returncode == 0, said.decode()
     assert (await registry.server(server_id)).state is ServerState.STOPPED
