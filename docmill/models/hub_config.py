@@ -48,9 +48,11 @@ def profile_of_folder(folder: Path, *, base: ModelProfile | None = None, name: s
         UnsupportedModel: docmill does not know its architecture.
     """
     config = _read(folder, "config.json")
-    architecture = next(iter(config.get("architectures") or []), "")
+    named = config.get("architectures")
+    first = named[0] if isinstance(named, list) and named else ""
+    architecture = first if isinstance(first, str) else ""
     family = ARCHITECTURES.get(architecture)
-    if "vision_config" not in config:
+    if config.get("vision_config") is None:
         what = architecture or config.get("model_type") or "a model without an architecture"
         raise NotAVisionModel(f"{folder} holds {what}, which has no vision part (no vision_config in config.json)")
     if family is None:
@@ -68,7 +70,7 @@ def profile_of_folder(folder: Path, *, base: ModelProfile | None = None, name: s
         raise ModelIncomplete(
             f"{folder / 'config.json'} lacks {error.args[0]}", remedy="download config.json again"
         ) from error
-    except (ValidationError, TypeError, ValueError) as error:
+    except (ValidationError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
         raise ModelIncomplete(
             f"{folder / 'config.json'} does not describe a model that can exist: {_told(error)}",
             remedy="download config.json again",
@@ -79,7 +81,9 @@ def _told(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_input=False, include_url=False)[0]
         return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
-    return str(error)
+    if isinstance(error, ValueError):
+        return str(error)
+    return "a value is of the wrong kind"  # what Python says of it names no key
 
 
 def _combined(

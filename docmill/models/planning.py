@@ -123,7 +123,7 @@ def plan(
     size = (roomy or enough[-1:] or sizes[-1:])[0]
     fits = bool(enough) and size <= gpu_count
     replicas = max(1, gpu_count // size)
-    needs = Needs(gpu, gpu_count, length, utilization, max_num_seqs)
+    needs = Needs(gpu, gpu_count, length, utilization, max_num_seqs, tensor_parallel_size)
     return Plan(
         profile=profile,
         gpu=gpu,

@@ -19,13 +19,17 @@ HIGH_UTILIZATION = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the model does not fit: the GPUs, the context of one request in tokens, and the settings in force."""
+    """What the model does not fit: the GPUs, the context of one request in tokens, and the settings in force.
+
+    ``asked`` is the tensor-parallel size that was asked for; None where it is free.
+    """
 
     gpu: Gpu
     count: int
     length: int
     utilization: float
     max_num_seqs: int | None = None
+    asked: int | None = None
 
     def best(self, profile: ModelProfile, *, utilization: float | None = None) -> tuple[int, MemoryPlan] | None:
         """The smallest split over these GPUs that holds one request, else the roomiest; None where none is possible."""
@@ -42,6 +46,10 @@ class Needs:
         """Of one of ``size`` GPUs."""
         share = utilization or self.utilization
         return memory_plan(profile, self.gpu, size, utilization=share, sequences=self.max_num_seqs)
+
+    def split(self, size: int) -> str:
+        """What to say of a remedy over ``size`` GPUs: it holds only so, where another size was asked for."""
+        return "" if self.asked in (None, size) else f", tensor parallel {size}"
 
     def fewest(self, profile: ModelProfile) -> int | None:
         """How many of these GPUs one server would need; None where not even 64 do."""
@@ -68,7 +76,7 @@ def computes(gpu: Gpu, profile: ModelProfile) -> bool:
 def _shorter(profile: ModelProfile, needs: Needs) -> Iterator[str]:
     found = needs.best(profile)
     if found is not None and LEAST_CONTEXT <= found[1].kv_tokens < needs.length:
-        yield f"a shorter context: --max-model-len {found[1].kv_tokens // 1024 * 1024}"
+        yield f"a shorter context: --max-model-len {found[1].kv_tokens // 1024 * 1024}{needs.split(found[0])}"
 
 
 def _more_of_each(profile: ModelProfile, needs: Needs) -> Iterator[str]:
@@ -76,7 +84,8 @@ def _more_of_each(profile: ModelProfile, needs: Needs) -> Iterator[str]:
         return
     found = needs.best(profile, utilization=HIGH_UTILIZATION)
     if found is not None and found[1].kv_tokens >= needs.length:
-        yield f"more of each GPU: serving.gpu_memory_utilization = {HIGH_UTILIZATION} ({found[1].kv_tokens:,} tokens)"
+        share = f"serving.gpu_memory_utilization = {HIGH_UTILIZATION}{needs.split(found[0])}"
+        yield f"more of each GPU: {share} ({found[1].kv_tokens:,} tokens)"
 
 
 def _smaller(profile: ModelProfile, needs: Needs) -> Iterator[str]:
@@ -91,14 +100,14 @@ def _smaller(profile: ModelProfile, needs: Needs) -> Iterator[str]:
         if found is None or found[1].kv_tokens < needs.length:
             continue
         name = "--quantization fp8" if each is online else each.name
-        over = f" over {found[0]} GPUs" if found[0] > 1 else ""
+        over = needs.split(found[0]) or (f" over {found[0]} GPUs" if found[0] > 1 else "")
         yield f"smaller weights: {name}{over} ({found[1].kv_tokens:,} tokens)"
 
 
 def _more_gpus(profile: ModelProfile, needs: Needs) -> Iterator[str]:
     fewest = needs.fewest(profile)
     if fewest is not None and fewest > needs.count:
-        yield f"more GPUs: {fewest} x {needs.gpu.name}"
+        yield f"more GPUs: {fewest} x {needs.gpu.name}{needs.split(fewest)}"
     if any(_smaller(profile, needs)):
         return
     for each in variants_of(profile):
@@ -106,5 +115,5 @@ def _more_gpus(profile: ModelProfile, needs: Needs) -> Iterator[str]:
             continue
         size = needs.fewest(each)
         if size is not None and (fewest is None or size < fewest):
-            yield f"{size} x {needs.gpu.name} with {each.name}"
+            yield f"{size} x {needs.gpu.name} with {each.name}{needs.split(size)}"
             return

@@ -1,11 +1,14 @@
 """A model's own config.json: it overrules the catalog, and an unknown model works from it alone."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docmill.failures import DocmillError
 from docmill.model_failures import ModelIncomplete, ModelNotFound, NotAVisionModel, UnsupportedModel
 from docmill.models.gpus import parse_gpus
 from docmill.models.hub_config import profile_of_folder
@@ -207,6 +210,56 @@ def test_a_config_that_is_missing_or_broken(config: Any, told: str, make_folder:
     with pytest.raises(ModelIncomplete, match=told) as caught:
         profile_of_folder(make_folder(config))
     assert "download" in caught.value.remedy
+
+
+JUNK: list[Any] = [None, 0, -1, 2.5, True, "x", "", [], [1], {}, {"a": 1}]
+WHOLE: list[dict[str, Any]] = [
+    QWEN2_VL_7B | {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}},
+    QWEN3_MOE,
+    M3,
+]
+
+
+def keys_of(held: dict[str, Any], *before: str) -> Iterator[tuple[str, ...]]:
+    for key, value in held.items():
+        yield (*before, key)
+        if isinstance(value, dict):
+            yield from keys_of(value, *before, key)
+
+
+def with_junk(config: dict[str, Any], keys: tuple[str, ...], junk: Any) -> dict[str, Any]:
+    head, *rest = keys
+    return config | {head: with_junk(config[head], tuple(rest), junk) if rest else junk}
+
+
+@pytest.mark.parametrize("config", WHOLE, ids=["dense", "experts", "minimax"])
+def test_a_value_of_the_wrong_kind_is_never_a_bug(config: dict[str, Any], make_folder: MakeFolder) -> None:
+    folder, refused = make_folder(config), 0
+    for keys, junk in product(keys_of(config), JUNK):
+        (folder / "config.json").write_text(json.dumps(with_junk(config, keys, junk)), encoding="utf-8")
+        try:
+            plan(profile_of_folder(folder), *reversed(parse_gpus("H100")))
+        except DocmillError as error:  # any other exception fails the test
+            assert error.remedy
+            refused += 1
+    assert refused > 50
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"vision_config": None}, NotAVisionModel),
+        ({"vision_config": "x"}, ModelIncomplete),
+        ({"architectures": 5}, UnsupportedModel),
+        ({"architectures": [["a"]]}, UnsupportedModel),
+        ({"rope_scaling": "yarn"}, ModelIncomplete),
+        ({"num_attention_heads": 0, "head_dim": None}, ModelIncomplete),
+        ({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}}, ModelIncomplete),
+    ],
+)
+def test_which_error_a_wrong_value_is(wrong: dict[str, Any], error: type[Exception], make_folder: MakeFolder) -> None:
+    with pytest.raises(error):
+        profile_of_folder(make_folder(QWEN2_VL_7B | wrong))
 
 
 def test_a_model_without_eyes(make_folder: MakeFolder) -> None:
