@@ -3,7 +3,7 @@
 import pytest
 
 from docmill.models.gpus import GIB, Gpu, parse_gpus
-from docmill.models.memory import batch_defaults, block_tokens, kv_bytes_per_token, memory_plan
+from docmill.models.memory import batch_defaults, block_tokens, graph_bytes, kv_bytes_per_token, memory_plan
 from docmill.models.naming import load_profile
 
 H200 = parse_gpus("H200")[1]
@@ -24,6 +24,9 @@ def test_half_a_72b_is_what_vllm_logged() -> None:
     whole = load_profile("qwen2-vl-72b")
     half = whole.model_copy(update={"text": whole.text.model_copy(update={"layers": 40})})
     found = memory_plan(half, H200, 1)
+    logged = 337_760  # with --enforce-eager, so nothing was set aside for CUDA graphs, which the plan counts
+    assert found.kv_tokens == pytest.approx(logged, rel=0.1)
+    assert (found.kv_cache + graph_bytes(half, 1)) / found.kv_bytes_per_token == pytest.approx(logged, rel=0.01)
     assert found.weights / GIB == pytest.approx(71.37, rel=0.005)
     assert found.activations / GIB == pytest.approx(2.69, rel=0.05)
 

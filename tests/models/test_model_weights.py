@@ -2,7 +2,7 @@
 
 import pytest
 
-from docmill.models.naming import load_profile
+from docmill.models.naming import load_profile, profile_names
 from docmill.models.profile import Family
 from docmill.models.weights import bytes_per_gpu, padded_vocabulary, parameter_counts
 
@@ -28,6 +28,11 @@ GIB = 2**30
 def test_parameters_are_counted_to_the_last_one(name: str, count: int) -> None:
     assert parameter_counts(load_profile(name)).total == count
     assert load_profile(name).parameters == count
+
+
+def test_every_count_that_the_catalog_gives_is_held_here() -> None:
+    given = {name: load_profile(name).parameters for name in profile_names()}
+    assert {name: count for name, count in given.items() if count is not None} == PUBLISHED
 
 
 @pytest.mark.parametrize("name", [n for n in PUBLISHED if n != "minimax-m3"])

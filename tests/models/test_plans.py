@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from docmill.failures import ConfigurationError, PageTooLarge
@@ -12,7 +12,7 @@ from docmill.model_failures import NotEnoughGpuMemory, ParallelSizeImpossible
 from docmill.models.gpus import parse_gpus
 from docmill.models.naming import load_profile, profile_names
 from docmill.models.planning import Plan, plan, require_fit
-from docmill.models.splitting import why_not
+from docmill.models.splitting import possible_sizes, why_not
 from docmill.models.variants import ONLINE, quantized, variants_of
 
 
@@ -97,6 +97,18 @@ def test_a_plan_is_one_that_can_be_started(name: str, gpus: str, length: int | N
     assert found.fits == (found.memory.kv_tokens >= found.max_model_len)
     assert bool(found.advice) == (not found.fits)
     assert (found.pages_at_once > 0) <= found.fits
+
+
+@given(
+    name=st.sampled_from(profile_names()),
+    gpus=st.sampled_from(["2xL40S", "4xA100-40GB", "8xH100", "8xH200", "16xB200"]),
+)
+def test_no_smaller_split_would_do(name: str, gpus: str) -> None:
+    found = planned(name, gpus, concurrency=1)
+    assume(found.fits)
+    for size in possible_sizes(found.profile, found.tensor_parallel_size - 1):
+        smaller = planned(name, gpus, tensor_parallel_size=size)
+        assert not smaller.fits or smaller.pages_at_once < 1
 
 
 # --- what would make it fit ----------------------------------------------------------------------------------------
