@@ -20,6 +20,7 @@ from docmill.models.memory import block_tokens
 from docmill.models.naming import load_profile, profile_names
 from docmill.models.planning import A4_200_DPI, Plan, plan
 from docmill.models.profile import ModelProfile
+from docmill.models.variants import profile_to_serve
 from docmill.models.weights import bytes_per_gpu, parameter_counts
 from docmill.settings import Settings, load_settings
 
@@ -57,7 +58,9 @@ def plan_model(
     if listing:
         _print_list(as_json=as_json)
         return
-    model = load_profile(profile or settings.serving.profile, settings.serving.models)
+    serving = settings.serving
+    wanted = quantization or serving.quantization
+    model = profile_to_serve(profile or serving.profile, serving.models, wanted)
     count, gpu = parse_gpus(gpus) if gpus is not None else _own_gpus()
     try:
         found = plan(
@@ -66,7 +69,6 @@ def plan_model(
             count,
             max_model_len=max_model_len or settings.serving.max_model_len,
             concurrency=concurrency,
-            quantization=quantization or settings.serving.quantization,
             tensor_parallel_size=tensor_parallel_size or settings.serving.tensor_parallel_size or None,
             utilization=settings.serving.gpu_memory_utilization,
             max_num_seqs=settings.serving.max_num_seqs,

@@ -172,7 +172,9 @@ class ServingSettings(_Group):
     max_model_len: int | None = Setting(None, ge=512, description="context in tokens; none: the profile's")
     max_num_seqs: int | None = Setting(None, ge=1, le=4096, description="requests worked on at once")
     max_queued_requests: int = Setting(0, ge=0, description="more are answered 503; 0: no limit")
-    quantization: str | None = Setting(None, description="vLLM's name of it: fp8, awq, gptq…; none: the model's own")
+    quantization: str | None = Setting(
+        None, description="smaller weights: awq, gptq-int4, nvfp4…: that checkpoint of the model; fp8: made as it loads"
+    )
     cpu_kv_cache_bytes: int = Setting(2**30, ge=2**26, description="KV cache of a server on the CPU")
     extra_arguments: tuple[str, ...] = Setting((), description="further flags of vLLM's server, checked like the rest")
     ready_seconds: float = Setting(1800.0, gt=0, description="a start that takes longer is given up")

@@ -19,6 +19,7 @@ from docmill.model_failures import NoFreeGpu
 from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
 from docmill.models.catalog_files import catalog
 from docmill.models.naming import load_profile
+from docmill.models.variants import profile_to_serve
 from docmill.settings import ServingSettings, Settings
 from flows.server_access import base_url, free_ports, is_loopback, server_key
 from serving.vllm.environment import vllm_python
@@ -121,7 +122,9 @@ class Preparation:
             raise ConfigurationError("a CPU runs one server of a model", remedy="leave out --replicas")
         inventory = await asyncio.to_thread(gpu_inventory)
         usable = await self._usable(inventory) if on_gpus and inventory.devices else self._gpus
-        profile = await asyncio.to_thread(load_profile, self._profile, self._serving.models)
+        profile = await asyncio.to_thread(
+            profile_to_serve, self._profile, self._serving.models, self._serving.quantization
+        )
         require(
             await preflight(
                 self._settings, self._profile, replicas=len(self._ids), gpus=usable, port=self._serving.port,

@@ -10,7 +10,6 @@ import re
 from typing import Literal
 
 from docmill.models.gpus import Gpu
-from docmill.models.hub_quantization import method_family
 from docmill.models.memory import batch_defaults
 from docmill.models.profile import ModelProfile
 from docmill.settings import ServingSettings
@@ -68,9 +67,10 @@ def vllm_arguments(
         flags += ["--max-num-queued-reqs", str(sequences + settings.max_queued_requests)]
     if sequences:
         flags += ["--max-num-seqs", str(sequences)]
-    quantization = _quantization(profile, settings.quantization)
-    if quantization:
-        flags += ["--quantization", quantization]
+    # A checkpoint that says its method in config.json gets no flag: with one, vLLM would take the plain kernels of the
+    # method even where it has faster ones for that checkpoint.
+    if profile.quantization is not None and profile.quantization.online:
+        flags += ["--quantization", profile.quantization.method]
     if profile.expert_parallel and tensor_parallel_size > 1:
         flags.append("--enable-expert-parallel")
     if profile.encoder_data_parallel:
@@ -80,15 +80,3 @@ def vllm_arguments(
         "--structured-outputs-config", json.dumps(STRUCTURED_OUTPUTS),
     ]  # fmt: skip
     return (*flags, *profile.arguments, *settings.extra_arguments)
-
-
-def _quantization(profile: ModelProfile, wanted: str | None) -> str | None:
-    """The method where vLLM must be told: a checkpoint that says its own in config.json needs no flag.
-
-    With the flag, vLLM would take the method's plain kernels even where it has faster ones for the same checkpoint.
-    """
-    own = profile.quantization
-    if own is not None and own.online:
-        return own.method
-    same = own is not None and wanted is not None and method_family(own)[0] == wanted.lower().removesuffix("_marlin")
-    return None if same else wanted

@@ -29,6 +29,8 @@ def load_profile(name_or_path: str, models: Mapping[str, Path] | None = None) ->
         ModelNotFound: neither is there.
         ModelIncomplete, NotAVisionModel, UnsupportedModel: see :func:`profile_of_folder`.
     """
+    if not name_or_path.strip():
+        raise ModelNotFound("no model is named")
     known, folders = catalog(), dict(models or {})
     by_hub = {profile.hub_id.lower(): profile.name for profile in known.values() if profile.hub_id}
     name = by_hub.get(name_or_path.lower(), name_or_path if name_or_path in known else name_or_path.lower())

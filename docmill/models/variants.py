@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from docmill.failures import ConfigurationError
 from docmill.models.catalog_files import catalog
 from docmill.models.hub_quantization import method_family
+from docmill.models.naming import load_profile
 from docmill.models.profile import ModelProfile, Quantization
 
 ONLINE = {
@@ -12,6 +16,27 @@ ONLINE = {
     "bitsandbytes": Quantization(method="bitsandbytes", bits=4, group=64, group_bytes=4, online=True),
 }
 """Methods that vLLM applies to 16-bit checkpoints while it loads them."""
+
+
+def profile_to_serve(
+    name_or_path: str, models: Mapping[str, Path] | None = None, quantization: str | None = None
+) -> ModelProfile:
+    """The model as it is served: :func:`load_profile`, then the weights that ``serving.quantization`` asks for.
+
+    Args:
+        name_or_path: see :func:`load_profile`.
+        models: name → folder with the model's files; that of a quantised checkpoint stands there under its own name.
+        quantization: see :func:`quantized`.
+
+    Raises:
+        ModelNotFound, ModelIncomplete, NotAVisionModel, UnsupportedModel: see :func:`load_profile`.
+        ConfigurationError: see :func:`quantized`.
+    """
+    profile = load_profile(name_or_path, models)
+    smaller = quantized(profile, quantization)
+    if smaller.name != profile.name and smaller.name in (models or {}):
+        return load_profile(smaller.name, models)
+    return smaller
 
 
 def variants_of(profile: ModelProfile) -> list[ModelProfile]:
@@ -50,5 +75,7 @@ def quantized(profile: ModelProfile, method: str | None) -> ModelProfile:
     known = [each.name.removeprefix(f"{origin}-") for each in others if each.base is not None]
     told = [*known, *(each for each in ONLINE if each not in known)] if own is None else known
     raise ConfigurationError(
-        f"no {method} of {profile.name} is known", remedy=f"there are {', '.join(told)}" if told else "leave it out"
+        f"no {method} of {profile.name} is known",
+        remedy=(f"there are {', '.join(told)}; " if told else "leave it out; ")
+        + "another of vLLM's own methods goes into serving.extra_arguments, as --quantization",
     )

@@ -47,6 +47,7 @@ class Intended:
     """A model that is to be started.
 
     Attributes:
+        profile: with the weights that are served, see :func:`docmill.models.variants.profile_to_serve`.
         tensor_parallel_size: None: the best for the GPUs.
         gpus: indexes that may be used; (): any.
         max_model_len: None: the settings', else the profile's.
@@ -84,7 +85,7 @@ class Intended:
             found = plan(
                 self.profile, gpu, len(candidates), tensor_parallel_size=size,
                 max_model_len=self.max_model_len or self.settings.max_model_len,
-                quantization=self.settings.quantization, utilization=self.settings.gpu_memory_utilization,
+                utilization=self.settings.gpu_memory_utilization,
                 max_num_seqs=self.settings.max_num_seqs,
             )  # fmt: skip
         except DocmillError:

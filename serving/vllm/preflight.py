@@ -13,7 +13,7 @@ from pathlib import Path
 
 from docmill.checks import Check
 from docmill.failures import ConfigurationError, DocmillError, failure_of
-from docmill.models.naming import load_profile
+from docmill.models.variants import profile_to_serve
 from docmill.settings import Settings
 from serving.vllm.environment import vllm_python
 from serving.vllm.facts import VllmFacts, vllm_facts
@@ -99,7 +99,8 @@ async def preflight(
     if profile_or_path is None:
         return await check_host(settings, gpus=gpus, port=port, inventory=inventory)
     try:
-        profile = await asyncio.to_thread(load_profile, profile_or_path, settings.serving.models)
+        serving = settings.serving
+        profile = await asyncio.to_thread(profile_to_serve, profile_or_path, serving.models, serving.quantization)
     except DocmillError as error:
         rest = await check_host(settings, gpus=gpus, port=port, inventory=inventory)
         return [Check("model", "failed", error.message, error.remedy, type(error), dict(error.detail)), *rest]

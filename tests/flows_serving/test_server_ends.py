@@ -20,8 +20,8 @@ pytestmark = pytest.mark.services
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """A supervisor counts as silent soon."""
-    monkeypatch.setattr("flows.server_ends.SILENT_SECONDS", 0.1)
+    """A supervisor counts as silent at once, however fresh its last heartbeat."""
+    monkeypatch.setattr("flows.server_ends.SILENT_SECONDS", -1.0)
 
 
 async def up(place: Place, options: StartOptions | None = None):

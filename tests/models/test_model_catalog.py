@@ -84,6 +84,12 @@ def test_a_name_like_no_other_is_told_without_guesses() -> None:
     assert "did you mean" not in caught.value.message
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_no_name_is_not_the_current_folder(name: str) -> None:
+    with pytest.raises(ModelNotFound, match="no model is named"):
+        load_profile(name)
+
+
 # --- the files -----------------------------------------------------------------------------------------------------
 
 

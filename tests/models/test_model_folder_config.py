@@ -14,6 +14,7 @@ from docmill.models.gpus import parse_gpus
 from docmill.models.hub_config import profile_of_folder
 from docmill.models.naming import load_profile
 from docmill.models.planning import plan
+from docmill.models.variants import profile_to_serve
 from docmill.models.weights import parameter_counts
 
 MakeFolder = Callable[..., Path]
@@ -273,3 +274,11 @@ def test_an_architecture_that_docmill_does_not_know(make_folder: MakeFolder) -> 
     with pytest.raises(UnsupportedModel, match="LlavaForConditionalGeneration") as caught:
         profile_of_folder(make_folder(QWEN2_VL_7B | {"architectures": ["LlavaForConditionalGeneration"]}))
     assert "Qwen2VLForConditionalGeneration" in caught.value.remedy
+
+
+def test_the_checkpoint_that_is_served(make_folder: MakeFolder) -> None:
+    folder = make_folder(QWEN2_VL_7B)
+    assert profile_to_serve("qwen2-vl-7b", {}, "awq") == load_profile("qwen2-vl-7b-awq")
+    assert profile_to_serve("qwen2-vl-7b", {"qwen2-vl-7b-awq": folder}, "awq").folder == str(folder)
+    assert profile_to_serve("qwen2-vl-7b", {"qwen2-vl-7b": folder}, "fp8").folder == str(folder)
+    assert profile_to_serve("qwen2-vl-7b", {}, None) == load_profile("qwen2-vl-7b")

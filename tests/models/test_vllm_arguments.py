@@ -102,19 +102,10 @@ def test_the_queue_is_not_bounded_where_nobody_asks_or_vllm_cannot(settings: dic
     assert "--max-num-queued-reqs" not in compiled(settings=settings, version=version)
 
 
-@pytest.mark.parametrize(
-    ("name", "setting", "flag"),
-    [
-        ("qwen2-vl-7b-awq", None, None),  # its config.json says it
-        ("qwen2-vl-7b-awq", "awq", None),
-        ("qwen2-vl-7b-awq", "awq_marlin", None),
-        ("qwen2-vl-7b", "fp8", "fp8"),
-        ("qwen2-vl-7b-awq", "moe_wna16", "moe_wna16"),
-    ],
-)
-def test_quantisation_is_told_where_the_checkpoint_does_not(name: str, setting: str | None, flag: str | None) -> None:
-    arguments = compiled(name, {"quantization": setting})
-    assert (value(arguments, "--quantization") if "--quantization" in arguments else None) == flag
+@pytest.mark.parametrize("method", ["awq", "awq_marlin", "gptq-int4", "gptq_int8"])
+def test_a_checkpoint_that_says_its_quantisation_gets_no_flag(method: str) -> None:
+    profile = quantized(load_profile("qwen2-vl-7b"), method)
+    assert "--quantization" not in compiled(profile=profile, settings={"quantization": method})
 
 
 def test_weights_that_vllm_makes_smaller() -> None:

@@ -207,9 +207,10 @@ async def test_no_choices_are_an_empty_output(client, chat, question):
 
 
 @pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("value", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)])
-async def test_a_wait_longer_than_the_patience_ends_at_once(client, chat, question, status, value):
-    chat.script[:] = [answering(status, BODY, Retry_After=value)]
+@pytest.mark.parametrize("form", ["seconds", "date"])
+async def test_a_wait_longer_than_the_patience_ends_at_once(client, chat, question, status, form):
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    chat.script[:] = [answering(status, BODY, Retry_After={"seconds": "3600", "date": in_an_hour}[form])]
     with pytest.raises(ServerOverloaded) as caught:
         await client.ask(question)
     assert len(chat.sent) == 1
