@@ -2,7 +2,8 @@
 
 vLLM takes ``gpu_memory_utilization`` of the GPU, subtracts the weights and the most that a trial run needed, and gives
 the rest to the KV cache (vllm/v1/worker/gpu_worker.py, ``determine_available_memory``, 0.24). Its terms were fitted
-to what vLLM 0.24 logged on an H200 for Qwen2-VL 2B, 7B and half a 72B at TP 1, and hold for 72B at TP 2 (docs/gpu.md).
+to what vLLM 0.24 logged on an H200 for Qwen2-VL 2B, 7B and half a 72B at TP 1, and those of more than one GPU to the
+whole 72B at TP 2 (docs/gpu.md).
 """
 
 from __future__ import annotations

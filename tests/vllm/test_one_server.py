@@ -147,12 +147,16 @@ async def test_what_it_has_no_room_for_is_refused_at_once(host, registry, server
                     async with asyncio.timeout(1):
                         await hasty.ask(QUESTION)
                 except ServerOverloaded as error:
-                    return error.detail["status"] == 503
+                    return error.detail.get("status") == 503
                 except TimeoutError:
                     return False
                 raise AssertionError("a frozen engine has answered")
 
-            await until(refused)
+            async def one_of_many_refused() -> bool:
+                # one more than there is room for: whichever of the waiting are between two tries, one is too many
+                return any(await asyncio.gather(*(refused() for _ in range(7))))
+
+            await until(one_of_many_refused)
         answers = await asyncio.gather(*waiting)
     assert all(answer.completion_tokens == 8 for answer in answers), "those that waited were answered in the end"
     assert (await scrape(Endpoint(row.base_url))).admission_rejections_total >= 1
