@@ -22,7 +22,7 @@ from flows.supervision import drained_by_signals
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("flows.server_ends.SILENT_SECONDS", 0.1)
+    monkeypatch.setattr("flows.server_ends.SILENT_SECONDS", -1.0)
     monkeypatch.setattr("flows.server_holds.KEEPING_LOOK_SECONDS", 0.1)
 
 
