@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from console.local import read_ledger, ready_to_run
 from console.options import Here, Json, Limit, MaxFailureRate, Workers
 from console.outcome import Exit
 from console.output import console, print_failures, print_json, print_rows
+from docmill.places import whole_path
 
 if TYPE_CHECKING:
     from console.runs import FlowName
@@ -45,7 +45,7 @@ def ingest(
 ) -> None:
     """Read every document under SOURCE that has not been read yet."""
     parameters: dict[str, Any] = {
-        "source": source if ":/" in source else str(Path(source).expanduser().resolve()),
+        "source": source if ":/" in source else str(whole_path(source)),
         "document_type": as_type(document_type),
         "engine": engine,
         "limit": limit,
@@ -63,7 +63,7 @@ def ingest(
 
 def as_type(name: str) -> str:
     """A document type's name as any process understands it: a file's path made absolute."""
-    return str(Path(name).expanduser().resolve()) if name.endswith((".yaml", ".yml")) else name
+    return str(whole_path(name)) if name.endswith((".yaml", ".yml")) else name
 
 
 def reprocess(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import tomllib
 from typing import Annotated, Any
 
@@ -53,12 +54,25 @@ def _flat(group: BaseModel, prefix: str) -> list[tuple[str, Any, str]]:
     return rows
 
 
+def _without_key(argument: Any, before: Any) -> Any:
+    """An argument of a command line; what stands behind ``--api-key`` is hidden, in both spellings."""
+    flag, equals, _ = str(argument).replace("_", "-").partition("=")
+    if flag == "--api-key" and equals:
+        return f"{flag}=********"
+    return "********" if str(before).replace("_", "-") == "--api-key" else argument
+
+
+_PASSWORD = re.compile(r"://[^/@\s]*@")
+
+
 def _hidden(value: Any) -> Any:
     match value:
         case SecretStr():
             return "********"
+        case str():
+            return _PASSWORD.sub("://********@", value)
         case tuple():
-            return [_hidden(held) for held in value]
+            return [_hidden(_without_key(held, before)) for before, held in zip(("", *value), value, strict=False)]
         case dict():
             return {name: _hidden(held) for name, held in value.items()}
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from console.options import Json
 from console.outcome import Exit
 from console.output import console, print_rows
+from docmill.checks import Check
 from docmill.failures import ConfigurationError
 from docmill.settings import load_settings
 
@@ -36,8 +38,16 @@ def preflight(
     verify: Annotated[bool, typer.Option("--verify", help="Compare the model's files with its SHA256SUMS.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check everything that a start of a model server needs; changes nothing. Without a model: this host alone."""
+    """Check everything that a start of a model server needs; changes nothing. Without a model: this host alone.
+
+    With serving.base_urls nothing is started: those servers are asked instead.
+    """
     settings = load_settings()
+    if settings.serving.base_urls:
+        from flows.checks import attached_checks
+
+        _print(asyncio.run(attached_checks(settings)), as_json=as_json)
+        return
     # the checks bring NVML and the planner with them, which other commands do not need
     from serving.vllm.preflight import preflight as checks_of
 
@@ -56,6 +66,11 @@ def preflight(
     )
     with console.status(doing) if not as_json else contextlib.nullcontext():
         checks = asyncio.run(asked)
+    _print(checks, as_json=as_json)
+
+
+def _print(checks: Sequence[Check], *, as_json: bool) -> None:
+    """The table; ends the command where a check failed."""
     rows = [
         {
             "what": each.what,

@@ -105,7 +105,8 @@ async def stop_all(settings: Settings, records: Sequence[ServerRecord], *, force
             )  # fmt: skip
         except DocmillError as error:
             return error
-        console.print(f"[bold]{ended.state}[/]: {escape(printable(name))}", highlight=False)
+        state = str(ended.state) if record.state.live else f"had ended already, {ended.state}"
+        console.print(f"[bold]{state}[/]: {escape(printable(name))}", highlight=False)
         return None
 
     with console.status("asking it to end") as status:
@@ -213,5 +214,5 @@ def _told(error: DocmillError) -> DocmillError:
 
 
 def _ending(record: ServerRecord) -> str:
-    load = load_line(record) if record.state is ServerState.READY else str(record.state)
+    load = load_line(record) or str(record.state)
     return f"{load}{', waiting for its leases' if record.state is ServerState.READY and record.leases else ''}"

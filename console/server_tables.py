@@ -20,13 +20,21 @@ COLUMNS = ["profile", "state", "url", "gpus", "up", "restarts", "queue", "tok/s"
 ON_NARROW = ["profile", "state", "url", "up", "queue", "tok/s", "kv", "leases"]
 WIDE = 100
 LOG_LINES = 20
+SILENT_SECONDS = 15.0
+"""A supervisor says every 2 s that it lives; after so long without a word the row may not be what is."""
 
 
 def print_servers(records: Sequence[ServerRecord], attached: Sequence[AttachedServer]) -> None:
     """The table."""
     rows = [server_cells(each) for each in records] + [attached_cells(each) for each in attached]
     columns = COLUMNS if console.width >= WIDE else ON_NARROW
+    if console.width < WIDE:
+        rows = [row | {"url": row["url"].removeprefix("http://")} for row in rows]
     print_rows(rows, columns, as_json=False, empty="no model server is up; start one with: docmill serve")
+    for each in attached:
+        if each.error is not None:
+            told = f"{each.base_url}: {each.error}"
+            console.print(f"[red]✗[/] {escape(printable(told))}", highlight=False, soft_wrap=True)
 
 
 def server_cells(record: ServerRecord) -> dict[str, Any]:
@@ -35,7 +43,7 @@ def server_cells(record: ServerRecord) -> dict[str, Any]:
     return {
         "profile": short(record.profile),
         "state": state_of(record),
-        "url": record.base_url.removeprefix("http://"),
+        "url": record.base_url,
         "gpus": ",".join(map(str, record.gpus)),
         "up": uptime(record),
         "restarts": record.restarts,
@@ -46,8 +54,7 @@ def server_cells(record: ServerRecord) -> dict[str, Any]:
 
 def attached_cells(server: AttachedServer) -> dict[str, Any]:
     """One that others run."""
-    url = server.base_url.removeprefix("http://")
-    return {"profile": ", ".join(server.models), "state": server.state, "url": url, **_load(server.metrics)}
+    return {"profile": ", ".join(server.models), "state": server.state, "url": server.base_url, **_load(server.metrics)}
 
 
 def _load(metrics: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +74,10 @@ def short(profile: str) -> str:
 
 
 def state_of(record: ServerRecord) -> str:
-    """The state; what a starting server is doing, and how far it is."""
+    """The state; what a starting server is doing, and how far it is; how long its supervisor has been silent."""
+    silent = (datetime.now(UTC) - record.heartbeat_at).total_seconds()
+    if record.state.live and silent > SILENT_SECONDS:
+        return f"{record.state}, silent {lasted(silent)}"
     if record.state is not ServerState.STARTING or not record.phase:
         return str(record.state)
     return f"{record.phase} {record.progress:.0%}" if record.progress is not None else record.phase
@@ -100,7 +110,7 @@ def load_line(record: ServerRecord) -> str:
     """What a server does, in a line."""
     cells = server_cells(record)
     if record.state is not ServerState.READY:
-        return str(cells["state"])
+        return ""
     metrics = record.metrics
     parts = [
         f"{metrics.get('requests_running', 0)} running, {metrics.get('requests_waiting', 0)} waiting",

@@ -14,6 +14,7 @@ from console.options import Json
 from console.output import console, print_json, printable
 from console.preflight import Gpus, Port, gpu_indexes
 from docmill.failures import ConfigurationError, DatabaseUnavailable, DocmillError
+from docmill.model_failures import ServerUnknown
 from docmill.settings import Settings, load_settings
 
 
@@ -109,7 +110,10 @@ def servers(
     from flows.server_looks import server_in_detail, servers_of
 
     if name is not None:
-        found = asyncio.run(server_in_detail(settings, name))
+        try:
+            found = asyncio.run(server_in_detail(settings, name))
+        except (DatabaseUnavailable, ServerUnknown) as error:
+            raise _run_by_others(settings, "docmill servers") or error from None
         log = log_lines(found.server)
         if as_json:
             print_json({"server": found.server, "holders": found.holders, "restarts": found.restarts, "log": log})
@@ -129,6 +133,15 @@ def servers(
         print_servers(records, attached)
 
 
+def _run_by_others(settings: Settings, remedy: str) -> ConfigurationError | None:
+    """Where others run the servers, that instead of an error about our own rows."""
+    if not settings.serving.base_urls:
+        return None
+    return ConfigurationError(
+        "serving.base_urls names servers that others run, and docmill has started none of that name", remedy=remedy
+    )
+
+
 def stop(
     name: Annotated[str | None, typer.Argument(help="A profile (all its servers), or an id or its beginning.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if somebody holds it.")] = False,
@@ -136,12 +149,16 @@ def stop(
 ) -> None:
     """End model servers: running requests get their time, and nothing of them is left running."""
     if (name is None) == (not all_):
-        raise ConfigurationError("name a server, or give --all", remedy="see: docmill servers")
+        told = "neither a server nor --all is given" if name is None else "a server and --all are given"
+        raise ConfigurationError(told, remedy="name a server (see: docmill servers), or give --all alone")
     settings = load_settings()
     from console.server_runs import stop_all
     from flows.server_looks import servers_called, servers_of
 
-    wanted = asyncio.run(servers_called(settings, name) if name is not None else servers_of(settings, live=True))
+    try:
+        wanted = asyncio.run(servers_called(settings, name) if name is not None else servers_of(settings, live=True))
+    except (DatabaseUnavailable, ServerUnknown) as error:
+        raise _run_by_others(settings, "stop them where they were started") or error from None
     if not wanted:
         console.print("no model server is up", style="dim")
         return

@@ -96,7 +96,7 @@ class NoFreeGpu(PermanentError):
 
     code = "no_free_gpu"
     category = Category.CONFIGURATION
-    default_remedy = "see who holds them: docmill servers; end one with: docmill stop"
+    default_remedy = "see who holds them: docmill servers; end one with: docmill stop NAME"
 
 
 class PortTaken(PermanentError):
@@ -163,7 +163,7 @@ class ServerInUse(PermanentError):
 
     code = "server_in_use"
     category = Category.ENGINE
-    default_remedy = "wait until its holders are done, or: docmill stop --force"
+    default_remedy = "wait until its holders are done, or: docmill stop NAME --force"
 
 
 class ServerAlreadyUp(PermanentError):
@@ -171,7 +171,7 @@ class ServerAlreadyUp(PermanentError):
 
     code = "server_already_up"
     category = Category.ENGINE
-    default_remedy = "use it; or stop it first: docmill stop"
+    default_remedy = "use it; or stop it first: docmill stop NAME"
 
 
 class ServerUnknown(PermanentError):

@@ -11,6 +11,7 @@ import os
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 from platformdirs import user_config_path, user_data_path
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_validator, model_validator
@@ -165,7 +166,7 @@ class ServingSettings(_Group):
         "here", description="who starts a server that a run needs: its host, the deployment keep-warm, nobody"
     )
     work_pool: str = Setting("docmill", min_length=1, description="work pool of the GPU hosts, for keep-warm")
-    host: str = Setting("127.0.0.1", description="address that servers listen on")
+    host: str = Setting("127.0.0.1", min_length=1, description="address that servers listen on")
     port: int = Setting(0, ge=0, le=65535, description="0: a free one")
     tensor_parallel_size: int = Setting(0, ge=0, le=64, description="0: what docmill plan finds best")
     gpu_memory_utilization: float = Setting(0.9, gt=0, le=0.98, description="share of each GPU's memory")
@@ -173,7 +174,9 @@ class ServingSettings(_Group):
     max_num_seqs: int | None = Setting(None, ge=1, le=4096, description="requests worked on at once")
     max_queued_requests: int = Setting(0, ge=0, description="more are answered 503; 0: no limit")
     quantization: str | None = Setting(
-        None, description="smaller weights: awq, gptq-int4, nvfp4…: that checkpoint of the model; fp8: made as it loads"
+        None,
+        min_length=1,
+        description="smaller weights: awq, gptq-int4, nvfp4…: that checkpoint of the model; fp8: made as it loads",
     )
     cpu_kv_cache_bytes: int = Setting(2**30, ge=2**26, description="KV cache of a server on the CPU")
     extra_arguments: tuple[str, ...] = Setting((), description="further flags of vLLM's server, checked like the rest")
@@ -191,10 +194,34 @@ class ServingSettings(_Group):
     @model_validator(mode="after")
     def _check(self) -> Self:
         object.__setattr__(self, "api_key", _secret_from(self.api_key_file, self.api_key, "api_key"))
-        for url in self.base_urls:
-            if not url.startswith(("http://", "https://")):
-                raise ValueError("base_urls must begin with http:// or https://")
         return self
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _folders_are_named(cls, given: Any) -> Any:
+        if isinstance(given, dict) and (bare := [name for name, folder in given.items() if not str(folder).strip()]):
+            raise ValueError(f"no folder is given for {', '.join(map(str, bare))}")
+        return given
+
+    @field_validator("base_urls", mode="before")
+    @classmethod
+    def _one_or_several(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @field_validator("base_urls")
+    @classmethod
+    def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            try:
+                parts = urlsplit(url.strip())
+                usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            except ValueError:
+                usable = False
+            if not usable or parts.query or parts.fragment:
+                raise ValueError("base_urls must be of the form http://host:port or https://host:port")
+            if parts.username is not None or parts.password is not None:
+                raise ValueError("base_urls must hold no password: put the key into a file and name it in api_key_file")
+        return urls
 
 
 class Settings(BaseSettings):
@@ -308,7 +335,10 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        raise ConfigurationError(f"wrong settings: {_explain(error, path)}", remedy="docmill config show") from error
+        raise ConfigurationError(
+            f"wrong settings: {_explain(error, path)}",
+            remedy="correct it where it stands; docs/reference/settings.md says what each setting takes",
+        ) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path} is not TOML: {error}", remedy="mend the file") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -41,11 +41,12 @@ async def check_all(settings: Settings) -> list[Check]:
     if settings.serving.python is not None or installed_environments(settings.data_dir):
         checks.append(("vllm", lambda: _vllm(settings)))
     found = asyncio.gather(*(_tried(what, check) for what, check in checks))
-    attached = await _attached(settings)
+    attached = await attached_checks(settings)
     return [*await found, *attached]
 
 
-async def _attached(settings: Settings) -> list[Check]:
+async def attached_checks(settings: Settings) -> list[Check]:
+    """One for each server of ``serving.base_urls``."""
     try:
         return list(map(_model_server, await attached_servers(settings)))
     except DocmillError as error:

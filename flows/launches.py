@@ -20,17 +20,16 @@ from docmill.model_servers import ServerRecord, ServerRegistry, ServerState
 from docmill.models.catalog_files import catalog
 from docmill.models.naming import load_profile
 from docmill.models.variants import profile_to_serve
-from docmill.settings import ServingSettings, Settings
+from docmill.places import whole_path
+from docmill.settings import Settings
 from flows.server_access import base_url, free_ports, is_loopback, server_key
 from serving.vllm.environment import vllm_python
 from serving.vllm.facts import VllmFacts, vllm_facts
 from serving.vllm.gpu_devices import GpuInventory, gpu_inventory
-from serving.vllm.intended import Intended, Split
+from serving.vllm.intended import Intended, Split, refuse_own_flags
 from serving.vllm.preflight import choose_gpus, facts_folder, preflight, require
 
 LOGS = Path("logs") / "model-servers"
-OWN_FLAGS = frozenset({"--model", "--host", "--port", "--tensor-parallel-size", "-tp", "--served-model-name"})
-"""Flags that settings decide: among serving.extra_arguments they would make the row say something else."""
 DRAIN_LOOK_SECONDS = 1.0
 
 
@@ -72,7 +71,7 @@ def profile_key(name_or_path: str, settings: Settings) -> str:
     named = {*known, *(each.hub_id.lower() for each in known.values() if each.hub_id)}
     looks_like_path = name_or_path.startswith((".", "~", "/")) or Path(name_or_path).is_dir()
     if looks_like_path and name_or_path.lower() not in named:
-        return str(Path(name_or_path).expanduser().resolve())
+        return str(whole_path(name_or_path))
     return load_profile(name_or_path, {}).name
 
 
@@ -115,7 +114,7 @@ class Preparation:
             DocmillError: the named error of the first thing that is not as a start needs it.
         """
         await self._tell("preflight")
-        _refuse_own_flags(self._serving)
+        refuse_own_flags(self._serving)
         facts = await vllm_facts(vllm_python(self._settings), facts_folder(self._settings))
         on_gpus = facts.cuda_version is not None
         if not on_gpus and len(self._ids) > 1:
@@ -250,13 +249,3 @@ def _hash(facts: VllmFacts, arguments: Sequence[str], environment: dict[str, str
     kept = {name: value for name, value in environment.items() if not name.startswith("CUDA_")}
     told = json.dumps([facts.distribution, facts.version, shape, kept], sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()[:16]
-
-
-def _refuse_own_flags(serving: ServingSettings) -> None:
-    for given in serving.extra_arguments:
-        head = given.partition("=")[0]
-        flag = "--" + head[2:].replace("_", "-") if head.startswith("--") else head
-        if flag in OWN_FLAGS:
-            raise ConfigurationError(
-                f"{flag} in serving.extra_arguments has a setting of its own", remedy=f"leave {flag} out of them"
-            )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from docmill.settings import CONFIG_VARIABLE, config_file
+
 POOL = "docmill"
 MARK = "_DOCMILL_STACK"
 """Stands in the environment of all that the local stack starts, with the data folder as its value."""
@@ -55,9 +57,14 @@ def server_environment(outer: Mapping[str, str], data_dir: Path, port: int, data
 
 
 def worker_environment(outer: Mapping[str, str], data_dir: Path, url: str) -> dict[str, str]:
-    """For the worker and, through it, every flow run. DOCMILL_* variables of the caller go through."""
+    """For the worker and, through it, every flow run. DOCMILL_* variables of the caller go through.
+
+    The worker stands elsewhere than whoever started it, so it is told which docmill.toml is in force.
+    """
+    path = config_file()
     return {
         **_base(outer, data_dir),
+        **({CONFIG_VARIABLE: str(path.resolve())} if path is not None else {}),
         "PREFECT_API_URL": f"{url}/api",
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "PREFECT_WORKER_ENABLE_CANCELLATION": "true",

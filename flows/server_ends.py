@@ -107,6 +107,12 @@ async def end_lost(registry: ServerRegistry, record: ServerRecord, *, certainly:
     return True
 
 
+async def end_those_lost(registry: ServerRegistry) -> None:
+    """End the live rows of this host whose supervisors are gone, so that nobody is shown a server that is not there."""
+    for each in await registry.servers():
+        await end_lost(registry, each)
+
+
 def _silent_seconds(record: ServerRecord) -> float:
     return (datetime.now(UTC) - record.heartbeat_at).total_seconds()
 
@@ -146,6 +152,7 @@ async def model_servers_of(settings: Settings) -> list[ServerRecord]:
     """The live rows, oldest first; none where the database is away or has no tables."""
     try:
         async with asyncio.timeout(5.0), PostgresServerRegistry.connect(database_url(settings)) as registry:
+            await end_those_lost(registry)
             return sorted(await registry.servers(), key=lambda each: each.created_at)
     except (TimeoutError, DocmillError):
         return []

@@ -6,6 +6,7 @@ Both layouts are read: with the decoder's keys at the top (transformers 4) and u
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from docmill.model_failures import ModelIncomplete, ModelNotFound, NotAVisionMod
 from docmill.models.catalog_files import catalog
 from docmill.models.hub_quantization import method_family, quantization_of
 from docmill.models.profile import BoxConvention, Family, ModelProfile, Quantization
+from docmill.places import whole_path
 
 ARCHITECTURES: dict[str, Family] = {
     "Qwen2VLForConditionalGeneration": Family.QWEN2_VL,
@@ -111,10 +113,15 @@ def _combined(
     taken = ("arguments", "request_extra", "expert_parallel", "encoder_data_parallel")
     return ModelProfile.model_validate(
         own
-        | {"name": name or folder.resolve().name, "boxes": _BOXES[family]}
+        | {"name": name or _name_of(folder), "boxes": _BOXES[family]}
         | {"max_model_len": min(shape["context"], MODEL_LEN)}
         | ({each: getattr(like, each) for each in taken} if like is not None else {})
     )
+
+
+def _name_of(folder: Path) -> str:
+    """The folder's own name as requests can carry it, without blanks."""
+    return re.sub(r"[\s\x00-\x1f\x7f]+", "-", whole_path(folder).name) or "model"
 
 
 def _same_model(architecture: str, shape: dict[str, Any], stored: Quantization | None) -> ModelProfile | None:
@@ -137,7 +144,7 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
         held = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ModelIncomplete(f"{folder} has no {name}", remedy=f"download {name} again") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelIncomplete(
             f"{path} cannot be read: {type(error).__name__}", remedy=f"download {name} again"
         ) from error

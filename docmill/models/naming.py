@@ -10,6 +10,7 @@ from docmill.model_failures import ModelNotFound
 from docmill.models.catalog_files import catalog
 from docmill.models.hub_config import profile_of_folder
 from docmill.models.profile import ModelProfile
+from docmill.places import whole_path
 
 
 def profile_names() -> list[str]:
@@ -36,11 +37,16 @@ def load_profile(name_or_path: str, models: Mapping[str, Path] | None = None) ->
     name = by_hub.get(name_or_path.lower(), name_or_path if name_or_path in known else name_or_path.lower())
     if name_or_path in folders or name in folders:
         key = name_or_path if name_or_path in folders else name
-        return profile_of_folder(Path(folders[key]).expanduser(), base=known.get(key), name=key)
+        if not whole_path(folders[key]).is_dir():
+            raise ModelNotFound(
+                f"serving.models names {folders[key]} for {key}, and there is no such folder on this host",
+                remedy="correct serving.models, or plan for the model where its files are",
+            )
+        return profile_of_folder(whole_path(folders[key]), base=known.get(key), name=key)
     if name in known:
         return known[name]
     if "/" in name_or_path or name_or_path.startswith((".", "~")) or Path(name_or_path).is_dir():
-        return profile_of_folder(Path(name_or_path).expanduser())
+        return profile_of_folder(whole_path(name_or_path))
     close = get_close_matches(name, [*known, *folders], n=3, cutoff=0.5)
     raise ModelNotFound(
         f"no profile is called {name_or_path}" + (f"; did you mean {', '.join(close)}?" if close else "")

@@ -134,11 +134,13 @@ def plan(
         memory=memory_of(size),
         max_model_len=length,
         page=estimate,
-        pages_at_once=pages_of(size) if fits else 0,
+        pages_at_once=pages_of(size) if fits and estimate.fits else 0,
         fits=fits,
-        reasons=tuple(_reasons(profile, gpu, size, replicas, gpu_count, memory_of, length, fits)),
+        reasons=tuple(_reasons(profile, gpu, size, replicas, gpu_count, memory_of, length, fits, concurrency)),
         advice=() if fits else tuple(_advice(profile, needs, tensor_parallel_size)),
-        warnings=tuple(_warnings(profile, gpu, estimate, length, wanted, pages_of(size), size, replicas, gpu_count)),
+        warnings=tuple(
+            _warnings(profile, gpu, estimate, length, wanted, pages_of(size), seqs, size, replicas, gpu_count)
+        ),
     )
 
 
@@ -178,6 +180,7 @@ def _reasons(
     memory_of: Callable[[int], MemoryPlan],
     length: int,
     fits: bool,
+    concurrency: int | None,
 ) -> list[str]:
     memory = memory_of(size)
     if not fits:
@@ -197,8 +200,14 @@ def _reasons(
         return [f"it fits one GPU: {replicas} replicas read more pages a second than one server over {count} GPUs"]
     if size == 1:
         return ["it fits one GPU"]
-    smaller = [s for s in possible_sizes(profile, size - 1) if memory_of(s).kv_tokens < length]
-    told = [f"{size} GPUs are the fewest that hold it with room for its KV cache"] if smaller else []
+    fewest = next((s for s in possible_sizes(profile, size) if memory_of(s).kv_tokens >= length), size)
+    if fewest == size:
+        told = [f"{size} GPUs are the fewest that hold it with room for its KV cache"]
+    elif concurrency is not None:
+        asked = f"{concurrency} pages at once are asked for: {size} GPUs for one server"
+        told = [f"{fewest} {'GPU holds' if fewest == 1 else 'GPUs hold'} it; {asked}"]
+    else:
+        told = [f"{fewest} {'GPU holds' if fewest == 1 else 'GPUs hold'} it, but with room for few pages at once"]
     if replicas > 1:
         told.append(f"{replicas} replicas of {size} GPUs each")
     return told
@@ -222,6 +231,7 @@ def _warnings(
     length: int,
     wanted: int,
     pages: int,
+    sequences: int,
     size: int,
     replicas: int,
     count: int,
@@ -235,7 +245,9 @@ def _warnings(
     if length > profile.context:
         told.append(f"a context of {length:,} is longer than the {profile.context:,} that the model was made for")
     if 0 < pages < wanted:
-        told.append(f"the KV cache holds {pages} pages at once, fewer than the {wanted} wanted: the others wait")
+        limit = "vLLM works on" if pages == sequences else "the KV cache holds"
+        more = " (serving.max_num_seqs raises that)" if pages == sequences else ""
+        told.append(f"{limit} {pages} pages at once{more}, fewer than the {wanted} wanted: the others wait")
     if not computes(gpu, profile):
         method = profile.quantization.method if profile.quantization is not None else "bfloat16"
         told.append(f"{gpu.name} does not compute with {method}: slower, or refused by vLLM")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from functools import cache
 from typing import Any
@@ -85,6 +86,18 @@ def _names(answer: httpx.Response) -> tuple[str, ...]:
     raise ServerFault("/v1/models is no list of models", remedy="check serving.base_urls")
 
 
+def _reason(error: BaseException) -> str:
+    """What the system said of a connection that did not come about: the innermost cause's own words."""
+    while error.__cause__ is not None or error.__context__ is not None:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({error.verify_message}); SSL_CERT_FILE names further authorities"
+    if isinstance(error, OSError) and error.strerror:
+        # asyncio puts the address into it; the number says what it was, where it is the system's
+        return os.strerror(error.errno) if error.errno is not None and error.errno > 0 else error.strerror
+    return type(error).__name__
+
+
 async def _get(client: httpx.AsyncClient, endpoint: Endpoint, path: str) -> httpx.Response:
     problem: DocmillError
     try:
@@ -94,7 +107,7 @@ async def _get(client: httpx.AsyncClient, endpoint: Endpoint, path: str) -> http
     except httpx.TimeoutException:
         problem = RequestTimeout(f"no answer from {path} in time")
     except httpx.TransportError as error:
-        problem = ServerNotReady(f"no connection: {type(error).__name__}")
+        problem = ServerNotReady(f"no connection: {_reason(error)}")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         problem = ConfigurationError(f"cannot be asked: {type(error).__name__}", remedy="check serving.base_urls")
     raise problem

@@ -8,6 +8,8 @@ its own. It imports nothing of docmill, so it starts in milliseconds from wherev
 - On Linux it adopts every orphan of the tree (``PR_SET_CHILD_SUBREAPER``), double-forked ones in sessions of their own
   too, and the server gets SIGKILL if the guard itself is killed (``PR_SET_PDEATHSIG``).
 - When the server ends by itself, the rest of its tree is ended.
+- What a killed tree could not put away goes with it: the folder for its temporary files (``--scratch``), and on Linux
+  the shared memory that the tree had mapped, unless somebody else has it too.
 
 Commands, one a line on standard input: ``stop SECONDS`` (SIGTERM to the server, after so long SIGKILL to what is left),
 ``dump SECONDS`` (SIGABRT to every Python process, whose fault handler then writes its stacks; after so long SIGKILL to
@@ -31,6 +33,9 @@ import time
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform == "linux"
+SHARED_MEMORY = "/dev/shm/"
+LOOK_SECONDS = 10.0
+"""Between two looks at what the tree shares: a process that is killed can no longer be asked."""
 
 
 def _children_of() -> dict[int, list[int]]:
@@ -82,6 +87,30 @@ def _has_ended(pid: int) -> bool:
         return LINUX or not _exists(pid)
 
 
+def _mapped(pid: int) -> set[str]:
+    """Files of shared memory that a process has mapped."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:  # noqa: PTH123
+        lines = (line.split(maxsplit=5) for line in file if SHARED_MEMORY.encode() in line)
+        return {parts[5].decode("utf-8", "replace").rstrip("\n") for parts in lines if len(parts) == 6}
+    return set()
+
+
+def _put_away(paths: set[str], since: float) -> None:
+    """Remove shared memory of this user that came about since then, unless a process still has it."""
+    left = set()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found = os.stat(path)  # noqa: PTH116
+            if path.startswith(SHARED_MEMORY) and found.st_uid == os.getuid() and found.st_ctime >= since:
+                left.add(path)
+    if left:
+        for name in os.listdir("/proc"):  # noqa: PTH208
+            left -= _mapped(int(name)) if name.isdigit() else set()
+    for path in left:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
+
+
 class Guard:
     """The server's tree, and what is done about it.
 
@@ -98,6 +127,8 @@ class Guard:
         self.deadline: float | None = None
         self.ending = False
         self.reporting = True
+        self.shared: set[str] = set()
+        self.began = time.time() - 1
         self.known: set[int] = set()  # without a subreaper an orphan must be remembered from when it was none
 
     def start(self, command: list[str]) -> None:
@@ -143,6 +174,12 @@ class Guard:
             found += [pid for pid in self.known if pid not in found]
         return found
 
+    def look(self) -> None:
+        """Remember what the tree shares."""
+        if LINUX:
+            for pid in self.members():
+                self.shared |= _mapped(pid)
+
     def signal(self, number: int, pids: list[int]) -> None:
         """Send a signal to each that is still there."""
         for pid in pids:
@@ -152,6 +189,7 @@ class Guard:
     def end(self, grace_seconds: float, *, whole_tree: bool) -> None:
         """Ask the server (or every process) to end, and set when that turns into SIGKILL."""
         self.ending = True
+        self.look()
         due = time.monotonic() + grace_seconds
         self.deadline = due if self.deadline is None else min(due, self.deadline)
         pids = self.members() if whole_tree or self.exited is not None else [self.server]
@@ -164,6 +202,7 @@ class Guard:
         Those farthest from the server come first: its end would end the rest.
         """
         self.ending = True
+        self.look()
         self.deadline = time.monotonic() + patience_seconds
         pids = [pid for pid in reversed(self.members()) if _is_python(pid)]
         for number, pid in enumerate(pids):
@@ -197,16 +236,20 @@ class Guard:
         elif word == "dump":
             self.dump(float(values[0]))
         elif word == "kill":
+            self.look()
             self.ending, self.deadline = True, time.monotonic()
 
     def watch(self, wakeup: int) -> None:
         """Until nothing is left."""
-        held, orders = b"", [0]
+        held, orders, looked = b"", [0], time.monotonic()
         while not self.reap():
             now = time.monotonic()
             if self.deadline is not None and now >= self.deadline:
                 self.signal(signal.SIGKILL, self.members())  # and again until nothing is left: one may just fork
-            pause = None if LINUX and not self.ending else 0.5
+            if not self.ending and now >= looked + LOOK_SECONDS:
+                self.look()
+                looked = now
+            pause = LOOK_SECONDS if LINUX and not self.ending else 0.5
             if self.deadline is not None:
                 pause = min(0.5, self.deadline - now) if now < self.deadline else 0.02
                 if now > self.deadline + 5:  # something is stuck in a driver: no hurry any more
@@ -239,6 +282,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--grace", type=float, default=5.0)
     parser.add_argument("--log", required=True)
+    parser.add_argument("--scratch")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     reading, writing = os.pipe()
@@ -258,6 +302,11 @@ def main() -> None:
         return
     guard.report(started=guard.server)
     guard.watch(reading)
+    _put_away(guard.shared, guard.began)
+    if options.scratch:
+        import shutil  # not needed until now, and slow to come
+
+        shutil.rmtree(options.scratch, ignore_errors=True)
     guard.report(gone=True)
 
 

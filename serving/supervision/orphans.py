@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psutil
 
-from serving.supervision.surroundings import SERVER_ID, SUPERVISOR
+from serving.supervision.surroundings import SERVER_ID, SUPERVISOR, remove_scratch
 
 _START_TOLERANCE_SECONDS = 3.0
 """A start time is counted from the boot time, which moves a little when the clock is set."""
@@ -74,6 +74,8 @@ def end_marked(server_id: UUID, *, patience_seconds: float = 10.0) -> list[int]:
     while True:
         left = [found.pid for found in marked_processes() if found.server_id == server_id]
         if not left or time.monotonic() > due:
+            if not left:
+                remove_scratch(server_id)
             return left
         _kill(left)
         time.sleep(0.02)
@@ -89,12 +91,14 @@ def end_orphans(live: Collection[UUID], *, patience_seconds: float = 10.0) -> li
         live: ids of servers that are not to be touched in any case.
         patience_seconds: how long to go on killing what comes up.
     """
-    ended: list[int] = []
+    ended: dict[int, UUID] = {}
     due = time.monotonic() + patience_seconds
     while True:
-        left = [found.pid for found in marked_processes() if not found.supervised and found.server_id not in live]
-        ended += [pid for pid in left if pid not in ended]
+        left = {p.pid: p.server_id for p in marked_processes() if not p.supervised and p.server_id not in live}
+        ended |= left
         if not left or time.monotonic() > due:
-            return ended
+            for server_id in set(ended.values()) - set(left.values()):
+                remove_scratch(server_id)
+            return list(ended)
         _kill(left)
         time.sleep(0.02)

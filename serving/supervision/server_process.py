@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from docmill.launching import Launch
 from docmill.model_failures import VllmMissing
 from serving.supervision import guard
 from serving.supervision.orphans import end_marked
-from serving.supervision.surroundings import server_environment
+from serving.supervision.surroundings import make_scratch, server_environment
 
 KEPT_LOG_BYTES = 64 * 2**20
 """A log that is longer at a start becomes ``NAME.1``."""
@@ -69,8 +70,11 @@ class ServerProcess:
         log_offset: where in the log its output begins, bytes.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, server_id: UUID, kill_seconds: float) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, server_id: UUID, kill_seconds: float, scratch: Path
+    ) -> None:
         self._process = process
+        self._scratch = scratch
         self._server_id = server_id
         self._kill_seconds = kill_seconds
         self._end: asyncio.Task[ProcessEnd] | None = None
@@ -108,19 +112,27 @@ class ServerProcess:
             offset = launch.log_path.stat().st_size
         except OSError as error:
             raise AccessDenied(f"the log {launch.log_path} cannot be written", remedy="check data_dir") from error
+        try:
+            scratch = make_scratch(server_id, inherited)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise AccessDenied(
+                f"no temporary folder can be made: {reason}", remedy="check TMPDIR and the disk"
+            ) from error
         # the marks in its environment name this guard a part of the server, too
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", guard.__file__, "--grace", f"{grace_seconds:g}", "--log", str(launch.log_path),
-            "--", *launch.command,
+            "--scratch", str(scratch), "--", *launch.command,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-            env=server_environment(launch, server_id, inherited), start_new_session=True,
+            env=server_environment(launch, server_id, inherited, scratch), start_new_session=True,
         )  # fmt: skip
-        self = cls(process, server_id, kill_seconds)
+        self = cls(process, server_id, kill_seconds, scratch)
         self.log_offset = offset
         try:
             report = await self._report()
             if "started" not in report:
                 await process.wait()
+                shutil.rmtree(scratch, ignore_errors=True)
                 raise _not_started(launch, int(report.get("not_started", 0)), str(report.get("what", "guard died")))
             self.pid = int(report["started"])
         except BaseException:
@@ -188,6 +200,7 @@ class ServerProcess:
         await self._process.wait()
         # With the guard killed the server dies too (PR_SET_PDEATHSIG), but what it had started does not.
         left = await asyncio.to_thread(end_marked, self._server_id, patience_seconds=self._kill_seconds)
+        await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
         return ProcessEnd(exit_code, tuple(left))
 
     def _close(self) -> None:

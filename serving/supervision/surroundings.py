@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import ipaddress
 import os
+import re
+import shutil
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from uuid import UUID
 
 import psutil
@@ -14,6 +19,10 @@ from docmill.launching import Launch
 SERVER_ID = "DOCMILL_SERVER_ID"
 SUPERVISOR = "DOCMILL_SUPERVISOR"
 """``PID:START`` of the process that supervises the server (start in seconds since the epoch)."""
+
+SCRATCH = "docmill-"
+LONGEST_SCRATCH = 40
+"""Characters: a socket's whole path may have 107, vLLM's names have 36."""
 
 _KEPT = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "LD_LIBRARY_PATH",
@@ -66,8 +75,33 @@ def can_sleep(launch: Launch) -> bool:
     return launch.can_sleep and listens_on_loopback(launch.command)
 
 
-def server_environment(launch: Launch, server_id: UUID, inherited: Mapping[str, str]) -> dict[str, str]:
+def make_scratch(server_id: UUID, inherited: Mapping[str, str]) -> Path:
+    """A new folder for a server's temporary files and sockets, which vLLM leaves behind; its user's alone."""
+    where = inherited.get("TMPDIR") or tempfile.gettempdir()
+    if len(where) > LONGEST_SCRATCH:
+        where = "/tmp"
+    return Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{str(server_id)[:8]}-", dir=where))
+
+
+def remove_scratch(server_id: UUID) -> None:
+    """Remove what :func:`make_scratch` made for a server of which nothing runs any more."""
+    for where in {tempfile.gettempdir(), "/tmp"}:
+        for folder in Path(where).glob(f"{SCRATCH}{str(server_id)[:8]}-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compile_cache(inherited: Mapping[str, str]) -> str:
+    """Where torch keeps compiled kernels unless it is told otherwise: among the temporary files, which go."""
+    user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    return str(Path(inherited.get("TMPDIR") or tempfile.gettempdir()) / f"torchinductor_{user}")
+
+
+def server_environment(
+    launch: Launch, server_id: UUID, inherited: Mapping[str, str], scratch: Path | None = None
+) -> dict[str, str]:
     """The variables of the server's process.
+
+    Its temporary files go to ``scratch``, where there is one; what is worth keeping of them stays where it was.
 
     Only what a list allows is inherited (docmill's, Prefect's, the database's and the store's secrets are not);
     ``launch.environment`` comes on top, then what docmill insists on.
@@ -79,7 +113,12 @@ def server_environment(launch: Launch, server_id: UUID, inherited: Mapping[str, 
     }
     supervisor = psutil.Process()
     marks = {SERVER_ID: str(server_id), SUPERVISOR: f"{os.getpid()}:{supervisor.create_time():.2f}"}
-    environment = kept | launch.environment | _SET | marks
+    apart: dict[str, str] = {}
+    if scratch is not None:
+        kept.setdefault("VLLM_RPC_BASE_PATH", str(scratch))
+        kept.setdefault("TORCHINDUCTOR_CACHE_DIR", _compile_cache(inherited))
+        apart = {"TMPDIR": str(scratch)}
+    environment = kept | apart | launch.environment | _SET | marks
     environment.pop("VLLM_SERVER_DEV_MODE", None)
     if can_sleep(launch):
         environment["VLLM_SERVER_DEV_MODE"] = "1"

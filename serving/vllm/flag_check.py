@@ -59,7 +59,7 @@ def check_flags(arguments: Sequence[str], facts: VllmFacts) -> list[FlagProblem]
     if not facts.flags:
         return [
             FlagProblem(
-                "", f"vLLM {facts.version} did not say which flags it has", "see: docmill preflight", fatal=False
+                "flags", f"vLLM {facts.version} did not say which flags it has", "they go unchecked", fatal=False
             )
         ]
     by_name = {name: flag for flag in facts.flags for name in flag.names}

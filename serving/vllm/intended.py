@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmill.checks import Check
-from docmill.failures import DocmillError
+from docmill.failures import ConfigurationError, DocmillError
 from docmill.models.arguments import vllm_arguments
 from docmill.models.gpus import Gpu
 from docmill.models.planning import Plan, plan
@@ -23,6 +23,10 @@ TORCH_SHARE = 0.9955
 """Of the memory that the driver tells, what torch sees (measured on an H200: 139.8 of 140.4 GiB)."""
 FP8_SINCE, FP4_SINCE = (8, 9), (10, 0)
 """Compute capabilities."""
+OWN_FLAGS = frozenset({"--model", "--host", "--port", "--tensor-parallel-size", "-tp", "--served-model-name"})
+"""Flags that settings decide: among serving.extra_arguments they would make the row say something else."""
+ENDING_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
+"""Flags that print something and end the program."""
 ANY_PORT = 8000
 """Stands for a port that is not chosen yet when the command line is checked."""
 
@@ -73,6 +77,19 @@ class Intended:
         given = (*self.profile.arguments, *self.settings.extra_arguments)
         return folder_check(self.folder, name=self.profile.name, arguments=given, verify=verify)
 
+    def context_check(self) -> Check | None:
+        """The context is not longer than the model was made for; None where it is not."""
+        length = self.max_model_len or self.settings.max_model_len or self.profile.max_model_len
+        if length <= self.profile.context:
+            return None
+        return Check(
+            "context",
+            "warning",
+            f"{length:,} tokens are more than the {self.profile.context:,} that the model was made for; vLLM refuses "
+            "that unless it is told to stretch its positions",
+            "lower serving.max_model_len",
+        )
+
     def split(self, candidates: Sequence[GpuDevice], facts: VllmFacts | None) -> Split:
         """How it is split over the candidates (none: on a CPU)."""
         size = self.tensor_parallel_size
@@ -101,7 +118,12 @@ class Intended:
         return [flags_check(arguments, facts), served_name_check(self.profile.name, arguments)]
 
     def arguments(self, split: Split, facts: VllmFacts) -> tuple[str, ...]:
-        """The flags."""
+        """The flags.
+
+        Raises:
+            ConfigurationError: see :func:`refuse_own_flags`.
+        """
+        refuse_own_flags(self.settings)
         return vllm_arguments(
             self.profile,
             settings=self.settings,
@@ -115,6 +137,25 @@ class Intended:
             version=facts.version,
             gpu=split.gpu,
         )
+
+
+def refuse_own_flags(serving: ServingSettings) -> None:
+    """Flags that docmill gives itself, or that end the server before it begins.
+
+    Raises:
+        ConfigurationError: there is one among ``serving.extra_arguments``.
+    """
+    for given in serving.extra_arguments:
+        head = given.partition("=")[0]
+        flag = "--" + head[2:].replace("_", "-") if head.startswith("--") else head
+        if flag in OWN_FLAGS:
+            raise ConfigurationError(
+                f"{flag} in serving.extra_arguments has a setting of its own", remedy=f"leave {flag} out of them"
+            )
+        if flag in ENDING_FLAGS:
+            raise ConfigurationError(
+                f"with {flag} in serving.extra_arguments no server starts", remedy=f"leave {flag} out of them"
+            )
 
 
 def gpu_kind(device: GpuDevice, facts: VllmFacts | None = None) -> Gpu:

@@ -149,7 +149,11 @@ def served_name_check(served_name: str, arguments: Sequence[str]) -> Check:
     """Requests will name the model as the server knows it."""
     if not _SERVED_NAME.fullmatch(served_name):
         return Check(
-            "served name", "failed", "it is empty, too long or has blanks", "choose a plain name", ConfigurationError
+            "served name",
+            "failed",
+            "it is empty, too long or has blanks",
+            "give the folder a plain name in serving.models, and serve it by that",
+            ConfigurationError,
         )
     names = _values_of("--served-model-name", arguments)
     if names and served_name not in names:

@@ -108,7 +108,7 @@ def _json(path: Path, name: str) -> tuple[Any, list[Finding]]:
         return None, []
     try:
         held = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         held = None
     if not isinstance(held, dict):
         size = file.stat().st_size

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from docmill.checks import Check
 from docmill.failures import ConfigurationError, DocmillError, failure_of
+from docmill.model_failures import NoFreeGpu
 from docmill.models.variants import profile_to_serve
 from docmill.settings import Settings
 from serving.vllm.environment import vllm_python
@@ -136,6 +137,7 @@ async def _check_start(intended: Intended, settings: Settings, seen: GpuInventor
         checks.append(architecture_check(intended.profile.architecture, known, intended.profile.least_version))
     split = intended.split(candidates, known)
     checks.append(parallel_check(intended.profile, split.tensor_parallel_size))
+    checks += [context] if (context := intended.context_check()) is not None else []
     if on_gpus:
         chosen = candidates[: split.gpus_needed]
         checks += _gpu_checks(seen, chosen, known, intended.gpus, split.gpus_needed, serving.gpu_memory_utilization)
@@ -143,7 +145,11 @@ async def _check_start(intended: Intended, settings: Settings, seen: GpuInventor
         checks.append(nccl_check(seen, chosen, split.tensor_parallel_size, os.environ))
     else:
         checks += [platform_check(seen, known)] if known is not None else []
-        checks.append(host_memory_check(intended.folder, serving.cpu_kv_cache_bytes))
+        if intended.gpus:
+            told = "GPUs are named, but this host has none, or vLLM here is built for CPUs"
+            checks.append(Check("gpus", "failed", told, "leave out --gpus", NoFreeGpu))
+        if intended.folder is not None:
+            checks.append(host_memory_check(intended.folder, serving.cpu_kv_cache_bytes))
     if known is not None:
         checks += intended.command_checks(split, known)
     return [*checks, shared_memory_check(split.tensor_parallel_size), *others]

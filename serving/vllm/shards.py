@@ -84,7 +84,7 @@ def _shard(folder: Path, name: str, tensors: set[str]) -> Finding | None:
         held = json.loads(header)
         ends = [entry["data_offsets"][1] for tensor, entry in held.items() if tensor != "__metadata__"]
         whole = 8 + length + max(ends, default=0)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return wrong("has a damaged header")
     if size < whole:
         return wrong(f"is cut off: {size:,} of {whole:,} bytes")

@@ -26,7 +26,7 @@ _PASSING_STATES = frozenset({"55P03", "25006", "25P03"})
 _REFUSED_CLASSES = frozenset({"28"})
 _NO_SCHEMA = frozenset({"42P01", "42703", "42883", "3F000"})  # undefined table, column, function, schema
 
-SCHEMA_REMEDY = "bring the tables up to date with: docmill migrate (docmill up does it for the embedded Postgres)"
+SCHEMA_REMEDY = "bring the tables up to date: docmill ingest, serve and up do it when they begin"
 
 
 class DatabaseAccessDenied(AccessDenied):

@@ -151,7 +151,10 @@ async def add_servers(connection: AsyncConnection, profile: str, host: str, coun
     await take_turn(connection, profile_turn(profile))
     await reap_stale(connection, STALE_SECONDS, profile=profile)
     for up in await servers(connection, profile, live=True):
-        raise ServerAlreadyUp(f"a server of {profile} is {up.state} on {up.host} already")
+        raise ServerAlreadyUp(
+            f"a server of {profile} is {up.state} on {up.host} already",
+            remedy=f"use it; or stop it first: docmill stop {profile}",
+        )
     return [await new_server(connection, profile, host) for _ in range(count)]
 
 
@@ -163,7 +166,11 @@ async def request_stop(connection: AsyncConnection, server_id: UUID, *, force: b
     held = [holder for holder, _ in await holders(connection, server_id)]
     record = await server(connection, server_id)
     if record.state.live and held and not force:
-        raise ServerInUse(f"the server of {record.profile} on {record.host} is held by {', '.join(held)}")
+        raise ServerInUse(
+            f"the server of {record.profile} on {record.host} is held by {', '.join(held)}",
+            remedy="wait until its holders are done (a keep-warm run: cancel it), or: "
+            f"docmill stop {record.profile} --force",
+        )
     wanted = StopRequest.FORCE if force else StopRequest.DRAIN
     await connection.execute(_STOP, {"id": server_id, "wanted": wanted.value})
     return await server(connection, server_id)

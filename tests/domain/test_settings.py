@@ -104,6 +104,29 @@ def test_wrong_settings_are_named(tmp_path, monkeypatch, toml, variables, told):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ('serving.base_urls = ["http://a:x"]', "http://host:port"),
+        ('serving.base_urls = "ftp://a"', "http://host:port"),
+        ('serving.base_urls = ["http://me:hunter2@gpu1:8000"]', "api_key_file"),
+        ('serving.models = {em = ""}', "no folder is given for em"),
+        ('serving.quantization = ""', "serving.quantization"),
+        ('serving.host = ""', "serving.host"),
+    ],
+)
+def test_wrong_settings_of_model_servers_are_named(tmp_path, toml, told):
+    (tmp_path / "docmill.toml").write_text(toml)
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings()
+    assert told in caught.value.message and "hunter2" not in str(caught.value)
+
+
+def test_one_address_needs_no_list(tmp_path):
+    (tmp_path / "docmill.toml").write_text('serving.base_urls = "http://gpu1:8000/v1"')
+    assert load_settings().serving.base_urls == ("http://gpu1:8000/v1",)
+
+
 def test_wrong_secrets_are_not_quoted(tmp_path):
     (tmp_path / "docmill.toml").write_text('[database]\nurl = "mysql://me:hunter2@db/x"\n')
     with pytest.raises(ConfigurationError) as caught:

@@ -98,7 +98,9 @@ def test_without_a_stack_the_remedy_is_up(docmill, tmp_path):
 
 
 def test_settings_are_shown_without_secrets(docmill, tmp_path):
-    (tmp_path / "docmill.toml").write_text('database.url = "postgresql://me:hunter2@db/x"\n')
+    (tmp_path / "docmill.toml").write_text(
+        'database.url = "postgresql://me:hunter2@db/x"\nobjects.endpoint = "https://me:hunter2@minio"\n'
+    )
     done = docmill.run("config", "show", variables={"DOCMILL_CONFIG": str(tmp_path / "docmill.toml")})
     assert "hunter2" not in done.stdout and "********" in done.stdout and "database.url" in done.stdout
 

@@ -14,7 +14,7 @@ from typing import Any
 from vllm_package import write_interpreter, write_vllm
 
 SERVER = Path(__file__).with_name("scripted_vllm.py")
-MORE_FLAGS = ("--quantization", "--enable-sleep-mode")
+MORE_FLAGS = ("--quantization",)
 
 
 class ScriptedPython:

@@ -16,7 +16,8 @@ from console.server_runs import serve_detached
 from docmill.model_servers import ServerState
 from flows.launches import StartOptions
 from flows.model_servers import model_server
-from flows.server_ends import end_lost, supervisor_is_gone
+from flows.server_ends import end_lost, model_servers_of, supervisor_is_gone
+from flows.server_looks import servers_of
 from flows.supervision import drained_by_signals
 
 
@@ -43,6 +44,16 @@ async def test_the_next_who_needs_it_gets_another(place: Place, impatient):
         assert (await server.chat.ask(QUESTION)).text
     new, old = await place.registry.servers(live=False)
     assert (new.state, old.id, old.state) == (ServerState.READY, lost.id, ServerState.FAILED)
+    assert not place.processes(lost.id)
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("look", ["servers", "status"])
+async def test_nobody_is_shown_a_server_that_is_gone(place: Place, impatient, look):
+    lost = await killed(place)
+    shown = await (servers_of(place.settings, live=True) if look == "servers" else model_servers_of(place.settings))
+    assert shown == []
+    assert (await place.registry.server(lost.id)).state is ServerState.FAILED
     assert not place.processes(lost.id)
 
 

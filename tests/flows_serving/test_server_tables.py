@@ -32,11 +32,18 @@ def test_a_table_is_whole_at_any_width(monkeypatch, capsys, width):
     theirs = AttachedServer("http://theirs:8000", "unreachable", error="no connection")
     print_servers([record(), starting], [theirs])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4 and all(len(line.rstrip()) <= width for line in lines)
+    assert len(lines) == 5 and all(len(line.rstrip()) <= width for line in lines)
+    assert "http://theirs:8000: no connection" in lines[4]
     for told in ("qwen2.5-vl-72b", "127.0.0.1:29123", "1d07h", "128+64", "5123", "87%", "12"):
         assert told in lines[1]
     assert "compiling 45%" in lines[2] and "unreachable" in lines[3]
     assert ("0,1" in lines[1]) is (width >= 100)
+
+
+def test_a_silent_supervisor_is_told():
+    heard = datetime.now(UTC) - timedelta(seconds=90)
+    assert state_of(record(heartbeat_at=heard)) == "ready, silent 1m30s"
+    assert state_of(record(heartbeat_at=heard, state=ServerState.STOPPED)) == "stopped"
 
 
 def test_a_name_cannot_steer_the_terminal(capsys):

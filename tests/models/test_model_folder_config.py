@@ -192,7 +192,7 @@ def test_a_quantised_folder_is_the_catalogs_variant(make_folder: MakeFolder) -> 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFound, match="there is no model folder"):
         load_profile(str(tmp_path / "gone"))
-    with pytest.raises(ModelNotFound, match="there is no model folder"):
+    with pytest.raises(ModelNotFound, match=r"serving\.models names .* for qwen2-vl-7b"):
         load_profile("qwen2-vl-7b", {"qwen2-vl-7b": tmp_path / "gone"})
 
 
@@ -282,3 +282,15 @@ def test_the_checkpoint_that_is_served(make_folder: MakeFolder) -> None:
     assert profile_to_serve("qwen2-vl-7b", {"qwen2-vl-7b-awq": folder}, "awq").folder == str(folder)
     assert profile_to_serve("qwen2-vl-7b", {"qwen2-vl-7b": folder}, "fp8").folder == str(folder)
     assert profile_to_serve("qwen2-vl-7b", {}, None) == load_profile("qwen2-vl-7b")
+
+
+def test_a_folder_with_blanks_is_served_under_a_name_without(make_folder: MakeFolder, tmp_path: Path) -> None:
+    folder = make_folder(QWEN2_VL_7B | {"num_hidden_layers": 5}).rename(tmp_path / "my  own model")
+    assert profile_of_folder(folder).name == "my-own-model"
+
+
+def test_a_config_that_is_nested_too_deeply_is_damaged(make_folder: MakeFolder) -> None:
+    folder = make_folder(QWEN2_VL_7B)
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(ModelIncomplete):
+        profile_of_folder(folder)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from multiprocessing import shared_memory
 from pathlib import Path
 from uuid import uuid4
 
@@ -102,6 +103,70 @@ async def test_a_sweep_leaves_servers_alone_whose_supervisor_lives(parent, fifo,
     pids = await written(fifo)
     assert not set(end_orphans([])) & set(pids)
     assert all(psutil.pid_exists(pid) for pid in pids)
+
+
+LEAVER = """
+import os, sys, tempfile, time
+from multiprocessing import resource_tracker, shared_memory
+block = shared_memory.SharedMemory(create=True, size=4096)
+resource_tracker.unregister(block._name, "shared_memory")  # its tracker is killed with the rest
+open(os.path.join(tempfile.gettempdir(), "left"), "w").close()
+with open(sys.argv[1], "w") as told:
+    told.write(f"{tempfile.gettempdir()} {block.name}")
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", ["stop", "kill", "killed"])
+async def test_what_a_killed_server_leaves_is_put_away(tmp_path, fifo, server_id, how):
+    process = await ServerProcess.start(
+        launch_of(tmp_path, sys.executable, "-c", LEAVER, str(fifo)), server_id, inherited=os.environ, grace_seconds=0.2
+    )
+    scratch, block = (await asyncio.wait_for(asyncio.to_thread(fifo.read_text), 20)).split()
+    folder = Path(scratch)
+    held = [folder / "left", *([Path("/dev/shm", block)] if linux else [])]
+    assert all(each.exists() for each in held) and folder.name.startswith("docmill-")
+    if how == "killed":
+        os.kill(process.guard_pid, signal.SIGTERM)
+        await asyncio.wait_for(process.wait(), 20)
+    else:
+        await (process.stop(5) if how == "stop" else process.kill())
+    assert gone(*held, folder)
+
+
+@pytest.mark.skipif(not linux, reason="shared memory has no names elsewhere")
+async def test_memory_that_somebody_else_has_stays(tmp_path, fifo, server_id):
+    process = await ServerProcess.start(
+        launch_of(tmp_path, sys.executable, "-c", LEAVER, str(fifo)), server_id, inherited=os.environ, grace_seconds=0.2
+    )
+    _, name = (await asyncio.wait_for(asyncio.to_thread(fifo.read_text), 20)).split()
+    ours, named = shared_memory.SharedMemory(name), Path("/dev/shm", name)
+    try:
+        await process.kill()
+        assert not gone(named)
+    finally:
+        ours.close()
+        ours.unlink()
+
+
+def gone(*paths: Path) -> bool:
+    return not any(path.exists() for path in paths)
+
+
+def put_away(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+async def test_with_the_guard_killed_the_folder_goes_too(tmp_path, fifo, server_id):
+    process = await ServerProcess.start(
+        launch_of(tmp_path, sys.executable, "-c", LEAVER, str(fifo)), server_id, inherited=os.environ, grace_seconds=0.2
+    )
+    scratch, block = (await asyncio.wait_for(asyncio.to_thread(fifo.read_text), 20)).split()
+    folder, named = Path(scratch), Path("/dev/shm", block)
+    os.kill(process.guard_pid, signal.SIGKILL)
+    await asyncio.wait_for(process.wait(), 20)
+    assert gone(folder)
+    put_away(named)
 
 
 async def test_kill_9_of_the_server(tmp_path, fifo, server_id):

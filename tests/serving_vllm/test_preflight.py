@@ -281,3 +281,18 @@ async def test_a_vllm_that_could_not_say_all_is_a_warning(tmp_path: Path, on_cpu
     (vllm, *_) = await preflight(settings(tmp_path, on_cpu), inventory=NO_GPUS)
     assert vllm.state == "warning"
     assert "architectures: OSError: no" in vllm.found
+
+
+@pytest.mark.parametrize("flag", ["--port=1", "--served_model_name", "--help", "-h"])
+async def test_flags_that_are_not_the_users_are_refused(tmp_path, model, on_cpu, flag):
+    error = await failed(tmp_path, on_cpu, model, serving={"extra_arguments": (flag,)})
+    assert isinstance(error, ConfigurationError) and "leave" in error.remedy
+
+
+async def test_a_context_that_the_model_was_not_made_for_is_told(tmp_path, model, on_cpu):
+    long, usual = [
+        {each.what: each for each in await preflight(settings(tmp_path, on_cpu), str(model), inventory=NO_GPUS, **more)}
+        for more in ({"max_model_len": 10**9}, {})
+    ]
+    assert long["context"].state == "warning" and "1,000,000,000" in long["context"].found
+    assert "context" not in usual

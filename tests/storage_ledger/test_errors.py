@@ -51,8 +51,7 @@ async def test_there_is_no_such_database(url, samples) -> None:
 
 async def test_there_are_no_tables(empty_url, samples) -> None:
     error = await error_of(empty_url, samples.spec(), ConfigurationError)
-    assert "docmill migrate" in error.remedy
-    assert "docmill up" in error.remedy
+    assert "docmill" in error.remedy and "migrate" not in error.remedy  # there is no such command
 
 
 async def test_the_user_lacks_a_right(url, db, samples) -> None:
