@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import httpx
@@ -72,8 +73,9 @@ class Servers:
         assert child.stdout.readline().startswith("A frame")
         return child
 
-    @property
+    @cached_property
     def api(self) -> str:
+        """Asked for once: `status` also mends rows of servers that are gone."""
         [url] = [part["url"] for part in self.docmill.json("status") if part["component"] == "prefect"]
         return f"{url}/api"
 
